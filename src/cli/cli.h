@@ -1,0 +1,57 @@
+/* What the commands of the program share: exit codes, messages, printing.
+ *
+ * A command is one file with one function `int cli_NAME(int argc, char **argv)`, where argv[0] is the
+ * command's own name, and one line in the table of main.c. It declares its options in a table
+ * (options.h), prints its result to stdout, and returns `cli_finish()`, or what one of the functions
+ * for failures below returned. Commands use the library's public headers only. */
+#ifndef DIVISION_CLI_H
+#define DIVISION_CLI_H
+
+#include <division/status.h>
+#include <stddef.h>
+
+/* Exit codes of the program. */
+enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_WRONG_CALL = 2 };
+
+/* Prints "division: " and the message, one line, to stderr. The message has the form "what went wrong:
+ * what to do about it". cli_fail returns CLI_FAILURE, cli_wrong_call CLI_WRONG_CALL. */
+int cli_fail(const char *format, ...) DV_PRINTF(1, 2);
+int cli_wrong_call(const char *format, ...) DV_PRINTF(1, 2);
+
+/* Prints what the library said. Returns CLI_WRONG_CALL if it objects to an option, else CLI_FAILURE. */
+int cli_report(const dv_error *error);
+
+/* Flushes stdout and says so if what was printed could not be written (a full disk, a closed pipe).
+ * Returns the exit code: CLI_SUCCESS or CLI_FAILURE. A command ends with it. */
+int cli_finish(void);
+
+/* Prints one line "label   value" of a result, the values of several lines below each other. */
+void cli_line(const char *label, const char *format, ...) DV_PRINTF(2, 3);
+
+/* Writes a count of bytes for people: "12 B", "3.4 MB" (powers of 1000). Returns `text`. */
+enum { CLI_BYTES_TEXT = 32 };
+const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]);
+
+/* One command, or one subcommand, of the program. Tables of them end with a NULL name. */
+typedef struct cli_command {
+    const char *name;
+    const char *help; /* one line */
+    int (*run)(int argc, char **argv);
+} cli_command;
+
+/* Runs the command of the table that argv[0] names, with its arguments. If there is none, says so with
+ * the nearest name there is. `prefix` is what precedes the name in a call: "division", "division bench". */
+int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char **argv);
+
+/* Prints the table's names and help lines. */
+void cli_list_commands(const cli_command *commands);
+
+/* The commands. */
+int cli_codec(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+int cli_info(int argc, char **argv);
+
+/* The subcommands of bench. */
+int dv_cli_bench_codec(int argc, char **argv);
+
+#endif
