@@ -1,0 +1,84 @@
+# The front door: `make help` lists what there is. CMake does the work, in build/<preset>.
+# Variables: PREFIX of install, SECONDS for each fuzz target, WERROR=1 for warnings as errors, JOBS.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+PREFIX ?= /usr/local
+SECONDS ?= 60
+JOBS ?= $(shell nproc)
+DIVISION := build/release/division
+
+# $(call build,preset,options): configures build/preset and builds it.
+define build
+	@cmake --preset $(1) -DDV_WERROR=$(if $(WERROR),ON,OFF) $(2) --log-level=NOTICE
+	@cmake --build build/$(1) --parallel $(JOBS)
+endef
+
+# $(call test,preset): builds build/preset with its tests and runs them. One after the other, because
+# many of them use all cores.
+define test
+	$(call build,$(1),-DDV_TESTS=ON)
+	@ctest --preset $(1)
+endef
+
+.PHONY: build
+build: setup-build ## build the library and the program, optimised, in build/release
+	$(call build,release,-DDV_TESTS=OFF)
+
+.PHONY: demo
+demo: build ## pack and unpack a small map, print what came of it and draw it
+	@mkdir -p build/demo
+	$(DIVISION) codec synthetic --out build/demo/decoded.npy --png build/demo/demo.png
+
+.PHONY: test
+test: setup-test ## build and run the tests
+	$(call test,release)
+
+.PHONY: bench
+bench: build ## measure the codec against memcpy
+	$(DIVISION) bench codec
+
+.PHONY: install
+install: build ## install into PREFIX (/usr/local); DESTDIR is honoured
+	@cmake --install build/release --prefix $(PREFIX)
+
+.PHONY: debug asan ubsan clang
+debug: setup-test ## build and run the tests without optimisation, in build/debug
+	$(call test,debug)
+asan: setup-test ## ... under the address and leak sanitizers
+	$(call test,asan)
+ubsan: setup-test ## ... under the undefined-behaviour sanitizer
+	$(call test,ubsan)
+tsan: setup-check ## ... under the thread sanitizer (clang)
+	$(call test,tsan)
+clang: setup-check ## ... built by clang
+	$(call test,clang)
+
+.PHONY: aarch64
+aarch64: ## ... cross-built for AArch64 and run under qemu
+	@scripts/setup aarch64
+	$(call test,aarch64)
+
+.PHONY: fuzz
+fuzz: setup-check ## run every fuzz target for SECONDS (60)
+	$(call build,fuzz)
+	@fuzz/run build/fuzz/fuzz $(SECONDS)
+
+.PHONY: format lint
+format: setup-check ## lay out the sources with clang-format
+	@scripts/format
+lint: setup-check ## check the layout, and the code with clang-tidy and cppcheck
+	@scripts/format --check
+	@scripts/lint
+
+.PHONY: clean
+clean: ## remove all that was built
+	rm -rf build
+
+.PHONY: setup-%
+setup-build setup-test setup-check: setup-%:
+	@scripts/setup $*
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12

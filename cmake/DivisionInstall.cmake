@@ -1,0 +1,29 @@
+# Installation: headers, both libraries, the program, division.pc and the CMake package.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY include/division DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS division_shared division_static EXPORT division
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET division_program)
+  install(TARGETS division_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE)
+install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/division)
+install(EXPORT division NAMESPACE division:: FILE division-targets.cmake DESTINATION ${package_directory})
+configure_package_config_file(cmake/division-config.cmake.in division-config.cmake
+  INSTALL_DESTINATION ${package_directory})
+write_basic_package_version_file(division-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/division-config.cmake ${PROJECT_BINARY_DIR}/division-config-version.cmake
+  DESTINATION ${package_directory})
+
+# Paths in division.pc are relative to where it lies, so that a prefix can be moved as a whole.
+set(pkgconfig_directory ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH prefix_from_pkgconfig
+  ${CMAKE_INSTALL_PREFIX}/${pkgconfig_directory} ${CMAKE_INSTALL_PREFIX})
+# By name and not as -fopenmp: the program that links may be built by another compiler.
+list(TRANSFORM OpenMP_C_LIB_NAMES PREPEND "-l" OUTPUT_VARIABLE openmp_libraries)
+list(JOIN openmp_libraries " " openmp_libraries)
+configure_file(cmake/division.pc.in division.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/division.pc DESTINATION ${pkgconfig_directory})

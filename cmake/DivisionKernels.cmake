@@ -1,0 +1,30 @@
+# Flags per instruction set, by the ending of a kernel's file name: name_avx2.c, name_avx512.c, ...
+# A file of another processor family is left out; one without such an ending is plain C.
+set(DV_X86_ISAS sse2 avx2 avx512)
+set(DV_ARM_ISAS neon)
+set(DV_FLAGS_avx2 -mavx2 -mf16c)
+set(DV_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c -mprefer-vector-width=512)
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+  set(DV_OTHER_ISAS ${DV_ARM_ISAS})
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(DV_OTHER_ISAS ${DV_X86_ISAS})
+else()
+  set(DV_OTHER_ISAS ${DV_X86_ISAS} ${DV_ARM_ISAS})
+endif()
+
+# Drops from the list `variable` what this processor family does not have, and gives the rest its
+# flags. Kernels are optimised in every build but Debug: under a sanitizer they are slow enough.
+function(dv_select_kernels variable)
+  set(kept)
+  foreach(file IN LISTS ${variable})
+    string(REGEX REPLACE "^.*_([a-z0-9]+)\\.c$" "\\1" isa ${file})
+    if(isa IN_LIST DV_OTHER_ISAS)
+      continue()
+    endif()
+    set_source_files_properties(${file} PROPERTIES
+      COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;${DV_FLAGS_${isa}}")
+    list(APPEND kept ${file})
+  endforeach()
+  set(${variable} ${kept} PARENT_SCOPE)
+endfunction()
