@@ -1,6 +1,7 @@
 # The front door: `make help` lists what there is. CMake does the work, in build/<preset>.
 # Variables: PREFIX of install, SECONDS for each fuzz target, WERROR=1 for warnings as errors, JOBS.
 SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
 
 PREFIX ?= /usr/local
@@ -8,9 +9,9 @@ SECONDS ?= 60
 JOBS ?= $(shell nproc)
 DIVISION := build/release/division
 
-# $(call build,preset,options): configures build/preset and builds it.
+# $(call build,preset,options): configures build/preset, silently unless it fails, and builds it.
 define build
-	@cmake --preset $(1) -DDV_WERROR=$(if $(WERROR),ON,OFF) $(2) --log-level=NOTICE
+	@cmake --preset $(1) -DDV_WERROR=$(if $(WERROR),ON,OFF) $(2) >/dev/null
 	@cmake --build build/$(1) --parallel $(JOBS)
 endef
 
@@ -42,7 +43,7 @@ bench: build ## measure the codec against memcpy
 install: build ## install into PREFIX (/usr/local); DESTDIR is honoured
 	@cmake --install build/release --prefix $(PREFIX)
 
-.PHONY: debug asan ubsan clang
+.PHONY: debug asan ubsan tsan clang
 debug: setup-test ## build and run the tests without optimisation, in build/debug
 	$(call test,debug)
 asan: setup-test ## ... under the address and leak sanitizers
@@ -57,6 +58,7 @@ clang: setup-check ## ... built by clang
 .PHONY: aarch64
 aarch64: ## ... cross-built for AArch64 and run under qemu
 	@scripts/setup aarch64
+	@scripts/aarch64-root
 	$(call test,aarch64)
 
 .PHONY: fuzz

@@ -22,8 +22,5 @@ install(FILES ${PROJECT_BINARY_DIR}/division-config.cmake ${PROJECT_BINARY_DIR}/
 set(pkgconfig_directory ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH prefix_from_pkgconfig
   ${CMAKE_INSTALL_PREFIX}/${pkgconfig_directory} ${CMAKE_INSTALL_PREFIX})
-# By name and not as -fopenmp: the program that links may be built by another compiler.
-list(TRANSFORM OpenMP_C_LIB_NAMES PREPEND "-l" OUTPUT_VARIABLE openmp_libraries)
-list(JOIN openmp_libraries " " openmp_libraries)
 configure_file(cmake/division.pc.in division.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/division.pc DESTINATION ${pkgconfig_directory})
