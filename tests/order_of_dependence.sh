@@ -32,9 +32,7 @@ folder_of() {
 check() {
     local tree=$1 broken=0 file header where from to
     local -A position=()
-    local folders
-    mapfile -t folders < <(order_of "$tree")
-    for from in "${folders[@]}"; do
+    for from in $(order_of "$tree"); do
         position[$from]=$((${#position[@]} + 1))
     done
     if [[ ${#position[@]} -eq 0 ]]; then
@@ -60,7 +58,7 @@ check() {
             echo "$where: $from comes before $to and may not include $header"
             broken=1
         fi
-    done < <(includes_of "$tree")
+    done <<<"$(includes_of "$tree")"
     return $broken
 }
 
