@@ -1,0 +1,93 @@
+/* Finds the processor's instruction sets and picks one, once. */
+#include "base/cpu.h"
+
+#include "base/status.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[DV_ISA_COUNT] = {
+    [DV_ISA_SCALAR] = "scalar", [DV_ISA_SSE2] = "sse2",     [DV_ISA_NEON] = "neon",
+    [DV_ISA_AVX2] = "avx2",     [DV_ISA_AVX512] = "avx512",
+};
+
+const char *dv_isa_name(dv_isa isa) {
+    return (unsigned)isa < DV_ISA_COUNT ? names[isa] : "unknown";
+}
+
+#if defined(__x86_64__)
+int dv_isa_available(dv_isa isa) {
+    switch (isa) {
+    case DV_ISA_SCALAR:
+    case DV_ISA_SSE2:
+        return 1;
+    case DV_ISA_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    case DV_ISA_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("f16c");
+    default:
+        return 0;
+    }
+}
+#elif defined(__aarch64__)
+int dv_isa_available(dv_isa isa) {
+    return isa == DV_ISA_SCALAR || isa == DV_ISA_NEON;
+}
+#else
+int dv_isa_available(dv_isa isa) {
+    return isa == DV_ISA_SCALAR;
+}
+#endif
+
+static dv_isa fastest(void) {
+    int isa = DV_ISA_COUNT - 1;
+    while (!dv_isa_available((dv_isa)isa))
+        isa--;
+    return (dv_isa)isa;
+}
+
+/* The set that DV_ISA asks for, or the fastest where it asks for none or for one that is not here. */
+static dv_status pick(dv_isa *isa, dv_error *error) {
+    *isa = fastest();
+    const char *wish = getenv("DV_ISA");
+    if (!wish || !*wish)
+        return DV_OK;
+    for (int i = 0; i < DV_ISA_COUNT; i++) {
+        if (strcmp(wish, names[i]) != 0)
+            continue;
+        if (!dv_isa_available((dv_isa)i))
+            return dv_fail(error, DV_ERROR_OPTION, "DV_ISA=%s: this processor or build does not have it: unset it", wish);
+        *isa = (dv_isa)i;
+        return DV_OK;
+    }
+    return dv_fail(error, DV_ERROR_OPTION, "DV_ISA=%s: unknown: use scalar, sse2, avx2, avx512 or neon", wish);
+}
+
+/* The choice plus one; zero until it is made. Threads that race to make it make the same one. */
+static atomic_int picked;
+
+dv_isa dv_isa_current(void) {
+    int known = atomic_load_explicit(&picked, memory_order_relaxed);
+    if (known)
+        return (dv_isa)(known - 1);
+    dv_isa isa;
+    (void)pick(&isa, NULL);
+    dv_isa_force(isa);
+    return isa;
+}
+
+void dv_isa_force(dv_isa isa) {
+    atomic_store_explicit(&picked, (int)isa + 1, memory_order_relaxed);
+}
+
+dv_status dv_isa_picked(dv_isa *isa, dv_error *error) {
+    if (!isa)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "dv_isa_picked: isa is NULL");
+    dv_isa wish;
+    dv_status status = pick(&wish, error);
+    *isa = dv_isa_current();
+    return status;
+}

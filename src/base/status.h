@@ -1,0 +1,19 @@
+/* How library code reports a failure: fill the caller's error, return the status. */
+#ifndef DV_BASE_STATUS_H
+#define DV_BASE_STATUS_H
+
+#include <division/status.h>
+
+/* Writes status and message into `error`, unless it is NULL, and returns `status`:
+ *     return dv_fail(error, DV_ERROR_IO, "%s: %s", path, strerror(errno)); */
+dv_status dv_fail(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
+
+/* Returns from the calling function if `expression` did not succeed. */
+#define DV_TRY(expression)                                                                                             \
+    do {                                                                                                               \
+        dv_status dv_try_status_ = (expression);                                                                       \
+        if (dv_try_status_ != DV_OK)                                                                                   \
+            return dv_try_status_;                                                                                     \
+    } while (0)
+
+#endif

@@ -1,0 +1,284 @@
+/* The codec interface: the table of codecs, options from text, and the checks that every call gets
+ * before its codec sees it. */
+#include "base/status.h"
+#include "codec/kernels/kernels.h"
+#include "codec/kind.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const dv_codec_kind *const kinds[] = {
+    &dv_codec_division,
+    &dv_codec_exact,
+    &dv_codec_bits,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+const char *dv_codec_name_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index]->name : NULL;
+}
+
+const char *dv_codec_help_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index]->help : NULL;
+}
+
+const dv_codec_option *dv_codec_option_at(size_t codec, size_t index) {
+    return codec < KIND_COUNT && index < kinds[codec]->option_count ? &kinds[codec]->options[index] : NULL;
+}
+
+/* ---- options from text --------------------------------------------------------------------- */
+
+/* A piece of text that is not terminated. */
+typedef struct span {
+    const char *start;
+    size_t length;
+} span;
+
+/* Cuts `text` at the first `mark`: returns what is before, leaves what is after in *text (empty where
+ * there is no mark). */
+static span cut(span *text, char mark) {
+    const char *found = memchr(text->start, mark, text->length);
+    span head = {text->start, found ? (size_t)(found - text->start) : text->length};
+    size_t used = head.length + (found ? 1 : 0);
+    *text = (span){text->start + used, text->length - used};
+    return head;
+}
+
+static int span_equals(span text, const char *word) {
+    return strlen(word) == text.length && memcmp(word, text.start, text.length) == 0;
+}
+
+/* For messages: at most so many characters of a span. */
+static int shown(span text) {
+    return text.length < 40 ? (int)text.length : 40;
+}
+
+/* Reads a number of at most nine digits; -1 if the text is anything else. */
+static int32_t read_number(span text) {
+    int32_t number = 0;
+    if (text.length == 0 || text.length > 9)
+        return -1;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.start[i] < '0' || text.start[i] > '9')
+            return -1;
+        number = number * 10 + (text.start[i] - '0');
+    }
+    return number;
+}
+
+static int32_t read_value(const dv_codec_option *option, span text) {
+    if (!option->words)
+        return read_number(text);
+    for (int32_t i = option->minimum; i <= option->maximum; i++)
+        if (span_equals(text, option->words[i]))
+            return i;
+    return -1;
+}
+
+static int value_allowed(const dv_codec_option *option, int32_t value) {
+    int power = (value & (value - 1)) == 0;
+    return value >= option->minimum && value <= option->maximum && (power || !option->power_of_two);
+}
+
+/* "2 to 64", "1, 2, 4 or 8", "stochastic or subtractive". */
+static void describe_bounds(const dv_codec_option *option, char *text, size_t bytes) {
+    if (!option->words && !option->power_of_two) {
+        snprintf(text, bytes, "%d to %d", option->minimum, option->maximum);
+        return;
+    }
+    size_t length = 0;
+    int32_t next;
+    for (int32_t i = option->minimum; i <= option->maximum && length < bytes; i = next) {
+        next = option->power_of_two ? 2 * i : i + 1;
+        const char *before = length == 0 ? "" : next > option->maximum ? " or " : ", ";
+        int wrote = option->words ? snprintf(text + length, bytes - length, "%s%s", before, option->words[i])
+                                  : snprintf(text + length, bytes - length, "%s%d", before, i);
+        length += (size_t)wrote;
+    }
+}
+
+static dv_status set_option(dv_codec *codec, span name, span value, dv_error *error) {
+    const dv_codec_kind *kind = codec->kind;
+    for (size_t i = 0; i < kind->option_count; i++) {
+        const dv_codec_option *option = &kind->options[i];
+        if (!span_equals(name, option->name))
+            continue;
+        int32_t number = read_value(option, value);
+        if (!value_allowed(option, number)) {
+            char bounds[80];
+            describe_bounds(option, bounds, sizeof bounds);
+            return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%.*s: must be %s", kind->name, option->name, shown(value),
+                           value.start, bounds);
+        }
+        codec->options[i] = number;
+        return DV_OK;
+    }
+    char known[120] = "";
+    for (size_t i = 0; i < kind->option_count; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", kind->options[i].name);
+    return dv_fail(error, DV_ERROR_OPTION, "%s: unknown option \"%.*s\": %s%s", kind->name, shown(name), name.start,
+                   *known ? "there are " : "it takes none", known);
+}
+
+static dv_status find_kind(span name, const dv_codec_kind **kind, dv_error *error) {
+    char known[120] = "";
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        if (span_equals(name, kinds[i]->name)) {
+            *kind = kinds[i];
+            return DV_OK;
+        }
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", kinds[i]->name);
+    }
+    return dv_fail(error, DV_ERROR_OPTION, "unknown codec \"%.*s\": there are %s", shown(name), name.start, known);
+}
+
+dv_status dv_codec_parse(const char *text, dv_codec *codec, dv_error *error) {
+    if (!text || !codec)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "codec: text or codec is NULL");
+    span rest = {text, strlen(text)};
+    span name = cut(&rest, ':');
+    dv_codec made = {0};
+    DV_TRY(find_kind(name, &made.kind, error));
+    for (size_t i = 0; i < made.kind->option_count; i++)
+        made.options[i] = made.kind->options[i].preset;
+    if (text[name.length] == ':' && rest.length == 0)
+        return dv_fail(error, DV_ERROR_OPTION, "%s: nothing after the colon: drop it or name an option", made.kind->name);
+    while (rest.length) {
+        span value = cut(&rest, ',');
+        span option = cut(&value, '=');
+        DV_TRY(set_option(&made, option, value, error));
+    }
+    *codec = made;
+    return DV_OK;
+}
+
+size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes) {
+    size_t length = 0;
+    if (bytes)
+        *text = 0;
+    if (!codec || !codec->kind)
+        return 0;
+    for (size_t i = 0; i <= codec->kind->option_count; i++) {
+        size_t room = length < bytes ? bytes - length : 0;
+        char *end = room ? text + length : NULL;
+        if (i == 0) {
+            length += (size_t)snprintf(end, room, "%s", codec->kind->name);
+            continue;
+        }
+        const dv_codec_option *option = &codec->kind->options[i - 1];
+        int32_t value = codec->options[i - 1];
+        char mark = i == 1 ? ':' : ',';
+        length += option->words ? (size_t)snprintf(end, room, "%c%s=%s", mark, option->name, option->words[value])
+                                : (size_t)snprintf(end, room, "%c%s=%d", mark, option->name, value);
+    }
+    return length;
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+int dv_codec_threads(const dv_codec *codec) {
+    return codec->threads > 0 ? codec->threads : omp_get_max_threads();
+}
+
+/* A codec that dv_codec_parse could have made: one copied from memory that is not a codec, or with
+ * options changed by hand, must not reach the kernels. */
+static dv_status check_codec(const dv_codec *codec, dv_error *error) {
+    size_t known = 0;
+    while (codec && known < KIND_COUNT && kinds[known] != codec->kind)
+        known++;
+    if (!codec || known == KIND_COUNT)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "codec is NULL or was not made by dv_codec_parse");
+    for (size_t i = 0; i < codec->kind->option_count; i++)
+        if (!value_allowed(&codec->kind->options[i], codec->options[i]))
+            return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%d is out of bounds", codec->kind->name,
+                           codec->kind->options[i].name, codec->options[i]);
+    return DV_OK;
+}
+
+/* Bytes of one image's record with its padding. */
+static size_t padded_record_bytes(const dv_codec *codec, const dv_map *map) {
+    size_t bytes = codec->kind->record_bytes(codec, map);
+    return (bytes + DV_PACKED_ALIGNMENT - 1) / DV_PACKED_ALIGNMENT * DV_PACKED_ALIGNMENT;
+}
+
+dv_status dv_codec_packed_bytes(const dv_codec *codec, const dv_map *map, size_t *bytes, dv_error *error) {
+    DV_TRY(check_codec(codec, error));
+    DV_TRY(dv_map_check(map, error));
+    if (!bytes)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "packed bytes: bytes is NULL");
+    size_t record = padded_record_bytes(codec, map);
+    if (record > SIZE_MAX / map->images)
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "map: %zu packed images do not fit in memory", map->images);
+    *bytes = record * map->images;
+    return DV_OK;
+}
+
+/* Checks all that encode and decode have in common, and fills `call`. */
+static dv_status check_call(dv_codec_call *call, const void *elements, const void *packed, size_t packed_bytes,
+                            dv_error *error) {
+    size_t needed;
+    DV_TRY(dv_codec_packed_bytes(call->codec, call->map, &needed, error));
+    if (!elements || !packed)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "codec: %s is NULL", elements ? "packed" : "the map's buffer");
+    if ((uintptr_t)elements % dv_type_bytes(call->map->type))
+        return dv_fail(error, DV_ERROR_BUFFER, "codec: the map's buffer is not aligned to its %s elements",
+                       dv_type_name(call->map->type));
+    if ((uintptr_t)packed % DV_PACKED_ALIGNMENT)
+        return dv_fail(error, DV_ERROR_BUFFER, "codec: packed must be aligned to %d bytes", DV_PACKED_ALIGNMENT);
+    if (packed_bytes < needed)
+        return dv_fail(error, DV_ERROR_BUFFER, "codec: packed has %zu bytes: %zu are needed", packed_bytes, needed);
+    if (call->first > call->map->images || call->count > call->map->images - call->first)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "codec: images %zu to %zu: the map has %zu", call->first,
+                       call->first + call->count, call->map->images);
+    call->record_bytes = needed / call->map->images;
+    return DV_OK;
+}
+
+static dv_noise noise_or_zero(const dv_noise *noise) {
+    return noise ? *noise : (dv_noise){0};
+}
+
+dv_status dv_codec_encode_images(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,
+                                 size_t count, const void *src, void *packed, size_t packed_bytes, dv_error *error) {
+    dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
+    DV_TRY(check_call(&call, src, packed, packed_bytes, error));
+    return codec->kind->encode(&call, src, (uint8_t *)packed + first * call.record_bytes, error);
+}
+
+dv_status dv_codec_decode_images(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,
+                                 size_t count, const void *packed, size_t packed_bytes, void *dst, dv_error *error) {
+    dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
+    DV_TRY(check_call(&call, dst, packed, packed_bytes, error));
+    return codec->kind->decode(&call, (const uint8_t *)packed + first * call.record_bytes, dst, error);
+}
+
+dv_status dv_codec_encode(const dv_codec *codec, const dv_map *map, const dv_noise *noise, const void *src, void *packed,
+                          size_t packed_bytes, dv_error *error) {
+    return dv_codec_encode_images(codec, map, noise, 0, map ? map->images : 0, src, packed, packed_bytes, error);
+}
+
+dv_status dv_codec_decode(const dv_codec *codec, const dv_map *map, const dv_noise *noise, const void *packed,
+                          size_t packed_bytes, void *dst, dv_error *error) {
+    return dv_codec_decode_images(codec, map, noise, 0, map ? map->images : 0, packed, packed_bytes, dst, error);
+}
+
+dv_status dv_codec_fail_nonfinite(const dv_codec_call *call, const void *elements, dv_error *error) {
+    const dv_map *map = call->map;
+    size_t image_elements = dv_map_image_elements(map), pixels = image_elements / map->channels;
+    for (size_t i = 0; i < call->count * image_elements; i++) {
+        float value;
+        dv_convert_to_f32(map->type, (const char *)elements + i * dv_type_bytes(map->type), 1, &value);
+        if (isfinite(value))
+            continue;
+        size_t within = i % image_elements;
+        size_t channel = map->layout == DV_NHWC ? within % map->channels : within / pixels;
+        return dv_fail(error, DV_ERROR_NONFINITE, "%s: %s in image %zu, channel %zu", call->codec->kind->name,
+                       isnan(value) ? "NaN" : "infinity", call->first + i / image_elements, channel);
+    }
+    return dv_fail(error, DV_ERROR_NONFINITE, "%s: values so large that the sum of a block overflows",
+                   call->codec->kind->name);
+}

@@ -1,0 +1,153 @@
+/* The codec of the paper: block averages in bf16, what remains in 1, 2, 4 or 8 bits.
+ *
+ * Here: options, the layout of a record, and the work shared out among threads. The arithmetic is
+ * in kernels/. An image's channels are cut into tiles of DV_TILE_CHANNELS, each packed on its own:
+ * averages, minima, steps and codes, one tile's after the other's. */
+#include "codec/kernels/kernels.h"
+#include "codec/kind.h"
+
+#include <string.h>
+
+enum { OPTION_BLOCK, OPTION_BITS, OPTION_DITHER };
+enum { DITHER_STOCHASTIC, DITHER_SUBTRACTIVE };
+
+static const char *const dither_words[] = {"stochastic", "subtractive"};
+
+static const dv_codec_option options[] = {
+    [OPTION_BLOCK] = {.name = "block",
+                      .help = "edge of a block, in elements",
+                      .minimum = 2,
+                      .maximum = 64,
+                      .preset = 8},
+    [OPTION_BITS] = {.name = "bits",
+                     .help = "bits of a code",
+                     .minimum = 1,
+                     .maximum = 8,
+                     .preset = 2,
+                     .power_of_two = 1},
+    [OPTION_DITHER] = {.name = "dither",
+                       .help = "stochastic rounding, or dither taken off again at decode (half the variance)",
+                       .minimum = DITHER_STOCHASTIC,
+                       .maximum = DITHER_SUBTRACTIVE,
+                       .preset = DITHER_STOCHASTIC,
+                       .words = dither_words},
+};
+
+/* ---- layout -------------------------------------------------------------------------------- */
+
+static size_t map_pixels(const dv_map *map) {
+    return dv_map_image_elements(map) / map->channels;
+}
+
+static size_t map_tiles(const dv_map *map) {
+    return (map->channels + DV_TILE_CHANNELS - 1) / DV_TILE_CHANNELS;
+}
+
+/* The first tile of any image; the last may have fewer channels. */
+static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
+    dv_tile tile = {
+        .type = map->type,
+        .layout = map->layout,
+        .channels = map->channels < DV_TILE_CHANNELS ? map->channels : DV_TILE_CHANNELS,
+        .pixel_stride = map->channels,
+        .bits = codec->options[OPTION_BITS],
+        .subtractive = codec->options[OPTION_DITHER] == DITHER_SUBTRACTIVE,
+    };
+    size_t block = (size_t)codec->options[OPTION_BLOCK];
+    for (int d = 0; d < 3; d++) {
+        int missing = 3 - map->rank;
+        tile.sides[d] = d < missing ? 1 : map->sides[d - missing];
+        tile.edges[d] = tile.sides[d] < block ? tile.sides[d] : block;
+        tile.blocks[d] = (tile.sides[d] + tile.edges[d] - 1) / tile.edges[d];
+    }
+    return tile;
+}
+
+/* Bytes of a tile's record: bf16 averages, minima and steps, then codes; rounded up so that the next
+ * tile is aligned. */
+static size_t tile_bytes(const dv_tile *tile) {
+    size_t halves = tile->channels * (dv_tile_blocks(tile) + 2);
+    size_t bytes = 2 * halves + dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+    return (bytes + DV_PACKED_ALIGNMENT - 1) / DV_PACKED_ALIGNMENT * DV_PACKED_ALIGNMENT;
+}
+
+static dv_tile_record tile_record(const dv_tile *tile, uint8_t *bytes) {
+    uint16_t *averages = (uint16_t *)(void *)bytes;
+    uint16_t *minima = averages + tile->channels * dv_tile_blocks(tile);
+    uint16_t *steps = minima + tile->channels;
+    return (dv_tile_record){averages, minima, steps, (uint8_t *)(steps + tile->channels)};
+}
+
+static size_t record_bytes(const dv_codec *codec, const dv_map *map) {
+    if (map_pixels(map) == 1) /* nothing to average: kept exact */
+        return dv_codec_exact.record_bytes(codec, map);
+    dv_tile tile = describe_tile(codec, map);
+    size_t whole = (map_tiles(map) - 1) * tile_bytes(&tile);
+    tile.channels = map->channels - (map_tiles(map) - 1) * DV_TILE_CHANNELS;
+    return whole + tile_bytes(&tile);
+}
+
+/* ---- work ---------------------------------------------------------------------------------- */
+
+/* One piece of work: a tile of an image, where its elements and its record start, its random key. */
+typedef struct piece {
+    dv_tile tile;
+    size_t element; /* in the elements of the call */
+    size_t byte;    /* in the records of the call */
+    dv_random key;
+} piece;
+
+static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size_t index) {
+    size_t tiles = map_tiles(call->map), image = index / tiles, number = index % tiles;
+    size_t channel = number * DV_TILE_CHANNELS, pixels = map_pixels(call->map);
+    piece p = {.tile = *first_tile};
+    p.byte = image * call->record_bytes + number * tile_bytes(first_tile);
+    p.element = (image * call->map->channels * pixels) + channel * (call->map->layout == DV_NHWC ? 1 : pixels);
+    if (call->map->channels - channel < p.tile.channels)
+        p.tile.channels = call->map->channels - channel;
+    const uint64_t words[] = {call->noise.seed, call->noise.step, call->noise.value, call->first + image, number};
+    p.key = dv_random_key(words, sizeof words / sizeof *words);
+    return p;
+}
+
+static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
+    if (map_pixels(call->map) == 1)
+        return dv_codec_exact.encode(call, elements, records, error);
+    const dv_codec_kernels *kernels = dv_codec_kernels_current();
+    const dv_tile tile = describe_tile(call->codec, call->map);
+    size_t pieces = call->count * map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
+    int finite = 1;
+#pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static) reduction(&& : finite)
+    for (size_t i = 0; i < pieces; i++) {
+        piece p = piece_at(call, &tile, i);
+        dv_tile_record record = tile_record(&p.tile, records + p.byte);
+        const void *src = (const char *)elements + p.element * element_bytes;
+        finite = kernels->division_encode(&p.tile, p.key, src, &record) && finite;
+    }
+    return finite ? DV_OK : dv_codec_fail_nonfinite(call, elements, error);
+}
+
+static dv_status decode(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error) {
+    if (map_pixels(call->map) == 1)
+        return dv_codec_exact.decode(call, records, elements, error);
+    const dv_codec_kernels *kernels = dv_codec_kernels_current();
+    const dv_tile tile = describe_tile(call->codec, call->map);
+    size_t pieces = call->count * map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
+#pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)
+    for (size_t i = 0; i < pieces; i++) {
+        piece p = piece_at(call, &tile, i);
+        dv_tile_record record = tile_record(&p.tile, (uint8_t *)records + p.byte);
+        kernels->division_decode(&p.tile, p.key, &record, (char *)elements + p.element * element_bytes);
+    }
+    return DV_OK;
+}
+
+const dv_codec_kind dv_codec_division = {
+    .name = "division",
+    .help = "block averages in bf16, the rest in a few bits",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .record_bytes = record_bytes,
+    .encode = encode,
+    .decode = decode,
+};

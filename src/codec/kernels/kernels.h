@@ -1,0 +1,103 @@
+/* The codecs' inner loops, one table of functions per instruction set.
+ *
+ * Drivers (division.c, bits.c) cut a map into pieces, hand them to threads and report errors; the
+ * kernels below do one piece, on one thread, and know nothing of the rest. All tables give the same
+ * bits: what must agree is written in reference.c, plainly, and the tests hold the others to it. */
+#ifndef DV_CODEC_KERNELS_H
+#define DV_CODEC_KERNELS_H
+
+#include "base/random.h"
+
+#include <division/codec.h>
+#include <division/info.h>
+#include <stdbool.h>
+
+enum {
+    DV_CHUNK = 256,         /* elements whose codes are packed together */
+    DV_TILE_CHANNELS = 512, /* channels packed together, so that their statistics stay in the L1 cache */
+};
+
+/* Codes are `bits` wide, `per byte` = 8 / bits of them share a byte. A chunk of n elements takes
+ * k = ceil(n / per byte) bytes, and byte j holds the codes of elements j, j + k, j + 2k, ... from its
+ * lowest bits up: neighbours in memory land in neighbouring bytes, so packing is shifts and ors of
+ * whole vectors. Only the last chunk of a stream may have n < DV_CHUNK. */
+static inline size_t dv_chunk_bytes(size_t elements, int bits) {
+    size_t per_byte = 8 / (size_t)bits;
+    return (elements + per_byte - 1) / per_byte;
+}
+
+/* Bytes of a stream of codes: every whole chunk has no remainder, so chunks simply follow each other. */
+static inline size_t dv_stream_bytes(size_t elements, int bits) {
+    return dv_chunk_bytes(elements, bits);
+}
+
+/* A tile: up to DV_TILE_CHANNELS channels of one image, packed on their own by the division codec.
+ * Spatial sides are always three; a map of lower rank has leading sides of 1. */
+typedef struct dv_tile {
+    dv_type type;
+    dv_layout layout;
+    size_t channels;     /* of the tile */
+    size_t pixel_stride; /* NHWC: elements from one pixel to the next, the map's channels */
+    size_t sides[3];
+    size_t edges[3];  /* of a block, per side */
+    size_t blocks[3]; /* per side */
+    int bits;         /* per code: 1, 2, 4 or 8 */
+    bool subtractive; /* dither */
+} dv_tile;
+
+/* Where the parts of a packed tile are. Sizes in elements; [blocks][channels] in NHWC,
+ * [channels][blocks] in NCHW, as the pixels are. */
+typedef struct dv_tile_record {
+    uint16_t *averages; /* bf16 [blocks x channels]: the LFC */
+    uint16_t *minima;   /* bf16 [channels]: of the HFC, rounded down */
+    uint16_t *steps;    /* bf16 [channels]: between two codes, rounded up */
+    uint8_t *codes;     /* a stream, in the order of the tile's elements in memory */
+} dv_tile_record;
+
+static inline size_t dv_tile_pixels(const dv_tile *tile) {
+    return tile->sides[0] * tile->sides[1] * tile->sides[2];
+}
+
+static inline size_t dv_tile_blocks(const dv_tile *tile) {
+    return tile->blocks[0] * tile->blocks[1] * tile->blocks[2];
+}
+
+/* Length of block `index` along `dimension`: the edge, or what is left at the end. */
+static inline size_t dv_block_length(const dv_tile *tile, int dimension, size_t index) {
+    size_t rest = tile->sides[dimension] - index * tile->edges[dimension];
+    return rest < tile->edges[dimension] ? rest : tile->edges[dimension];
+}
+
+typedef struct dv_codec_kernels {
+    /* Packs a tile whose first element is at `src`. False if it holds NaN, infinity or numbers
+     * whose sums overflow; the record is then undefined. */
+    bool (*division_encode)(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record);
+    void (*division_decode)(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst);
+
+    /* One bit an element, set where it is positive, as a stream of 1-bit codes. False if any of the
+     * `count` elements is NaN or infinite. Decodes to 1 and 0. */
+    bool (*bits_encode)(dv_type type, const void *src, size_t count, uint8_t *packed);
+    void (*bits_decode)(dv_type type, const uint8_t *packed, size_t count, void *dst);
+
+    void (*to_f32)(dv_type type, const void *src, size_t count, float *dst);
+} dv_codec_kernels;
+
+/* Steps and their inverses, in fixed point with 16 bits behind the point. The inverse is a hair
+ * (2^-22) small, so that rounding never lifts the largest element above the largest code; no step
+ * is below DV_STEP_MIN, so that the inverse is finite. */
+#define DV_STEP_MIN 0x1p-100f
+#define DV_FIXED_ONE 65536
+#define DV_FIXED_SCALE ((float)DV_FIXED_ONE * (1.0f - 0x1p-22f))
+
+/* f16 ends at 65504; a decoded value just above must not become infinite. */
+#define DV_F16_MAX 65504.0f
+
+extern const dv_codec_kernels dv_codec_kernels_reference;
+extern const dv_codec_kernels dv_codec_kernels_baseline; /* SSE2 or NEON: what every such processor has */
+extern const dv_codec_kernels dv_codec_kernels_avx2;
+extern const dv_codec_kernels dv_codec_kernels_avx512;
+
+/* The table for the instruction set in use. */
+const dv_codec_kernels *dv_codec_kernels_current(void);
+
+#endif

@@ -1,0 +1,230 @@
+/* The codecs in plain C, element by element, in the order of docs/codec.md. Slow, and kept for ever:
+ * this file says what the fast kernels must compute, to the last bit. */
+#include "base/float16.h"
+#include "codec/kernels/kernels.h"
+
+#include <math.h>
+
+/* ---- elements ------------------------------------------------------------------------------ */
+
+static float load(dv_type type, const void *src, size_t index) {
+    switch (type) {
+    case DV_BF16:
+        return dv_bf16_to_f32(((const uint16_t *)src)[index]);
+    case DV_F16:
+        return dv_f16_to_f32(((const uint16_t *)src)[index]);
+    default:
+        return ((const float *)src)[index];
+    }
+}
+
+static void store(dv_type type, void *dst, size_t index, float value) {
+    switch (type) {
+    case DV_BF16:
+        ((uint16_t *)dst)[index] = dv_bf16_nearest(value);
+        break;
+    case DV_F16:
+        ((uint16_t *)dst)[index] = dv_f16_nearest(fmaxf(-DV_F16_MAX, fminf(value, DV_F16_MAX)));
+        break;
+    default:
+        ((float *)dst)[index] = value;
+    }
+}
+
+static void to_f32(dv_type type, const void *src, size_t count, float *dst) {
+    for (size_t i = 0; i < count; i++)
+        dst[i] = load(type, src, i);
+}
+
+/* ---- streams of codes ---------------------------------------------------------------------- */
+
+/* Where in the stream of `count` codes the code of element `index` is. */
+static uint8_t *code_byte(uint8_t *stream, size_t count, int bits, size_t index, int *shift) {
+    size_t chunk = index / DV_CHUNK, within = index % DV_CHUNK;
+    size_t rest = count - chunk * DV_CHUNK;
+    size_t bytes = dv_chunk_bytes(rest < DV_CHUNK ? rest : DV_CHUNK, bits);
+    *shift = (int)(within / bytes) * bits;
+    return stream + dv_stream_bytes(chunk * DV_CHUNK, bits) + within % bytes;
+}
+
+static void put_code(uint8_t *stream, size_t count, int bits, size_t index, unsigned code) {
+    int shift;
+    uint8_t *byte = code_byte(stream, count, bits, index, &shift);
+    *byte = (uint8_t)((shift ? *byte : 0) | code << shift);
+}
+
+static unsigned get_code(const uint8_t *stream, size_t count, int bits, size_t index) {
+    int shift;
+    const uint8_t *byte = code_byte((uint8_t *)stream, count, bits, index, &shift);
+    return *byte >> shift & ((1u << bits) - 1);
+}
+
+/* 16 random bits for element `index`: one word serves two elements half a chunk apart. */
+static uint32_t dither(dv_random key, size_t index) {
+    size_t chunk = index / DV_CHUNK, within = index % DV_CHUNK, half = DV_CHUNK / 2;
+    uint32_t word = dv_random_word(key, (uint32_t)(chunk * half + within % half));
+    return within < half ? word & 0xffff : word >> 16;
+}
+
+/* ---- tiles --------------------------------------------------------------------------------- */
+
+/* Index of an element counted from the tile's first, in the map's memory. */
+static size_t element_index(const dv_tile *tile, size_t channel, size_t pixel) {
+    return tile->layout == DV_NHWC ? pixel * tile->pixel_stride + channel : channel * dv_tile_pixels(tile) + pixel;
+}
+
+/* The same where the tile's elements alone are counted: the position of its code. */
+static size_t code_index(const dv_tile *tile, size_t channel, size_t pixel) {
+    return tile->layout == DV_NHWC ? pixel * tile->channels + channel : channel * dv_tile_pixels(tile) + pixel;
+}
+
+static size_t average_index(const dv_tile *tile, size_t channel, size_t block) {
+    return tile->layout == DV_NHWC ? block * tile->channels + channel : channel * dv_tile_blocks(tile) + block;
+}
+
+/* The block that a pixel is in. */
+static size_t block_of(const dv_tile *tile, size_t pixel) {
+    size_t x = pixel % tile->sides[2], y = pixel / tile->sides[2] % tile->sides[1];
+    size_t z = pixel / tile->sides[2] / tile->sides[1];
+    return (z / tile->edges[0] * tile->blocks[1] + y / tile->edges[1]) * tile->blocks[2] + x / tile->edges[2];
+}
+
+typedef struct statistics {
+    float sum, minimum, maximum;
+} statistics;
+
+static void include(statistics *all, float sum, float minimum, float maximum) {
+    all->sum += sum;
+    all->minimum = minimum < all->minimum ? minimum : all->minimum;
+    all->maximum = maximum > all->maximum ? maximum : all->maximum;
+}
+
+/* Sum, minimum and maximum of one block. The order of the sum follows memory: NHWC adds pixel after
+ * pixel; NCHW adds each column from top to bottom, then the columns from left to right. */
+static statistics reduce_block(const dv_tile *tile, const void *src, size_t channel, const size_t block[3]) {
+    size_t length[3], origin[3];
+    for (int d = 0; d < 3; d++) {
+        length[d] = dv_block_length(tile, d, block[d]);
+        origin[d] = block[d] * tile->edges[d];
+    }
+    bool by_column = tile->layout == DV_NCHW;
+    size_t rows = length[0] * length[1], columns = length[2];
+    statistics all = {0, INFINITY, -INFINITY}, column = all;
+    for (size_t i = 0; i < rows * columns; i++) {
+        size_t row = by_column ? i % rows : i / columns, x = by_column ? i / rows : i % columns;
+        size_t z = origin[0] + row / length[1], y = origin[1] + row % length[1];
+        size_t pixel = (z * tile->sides[1] + y) * tile->sides[2] + origin[2] + x;
+        float value = load(tile->type, src, element_index(tile, channel, pixel));
+        if (!by_column) {
+            include(&all, value, value, value);
+            continue;
+        }
+        include(&column, value, value, value);
+        if (row == rows - 1) {
+            include(&all, column.sum, column.minimum, column.maximum);
+            column = (statistics){0, INFINITY, -INFINITY};
+        }
+    }
+    return all;
+}
+
+/* Averages of a channel's blocks, and the range of what remains. False if anything is not finite. */
+static bool split_channel(const dv_tile *tile, const void *src, size_t channel, uint16_t *averages, statistics *rest) {
+    bool finite = true;
+    *rest = (statistics){0, INFINITY, -INFINITY};
+    for (size_t b = 0; b < dv_tile_blocks(tile); b++) {
+        size_t block[3] = {b / tile->blocks[2] / tile->blocks[1], b / tile->blocks[2] % tile->blocks[1],
+                           b % tile->blocks[2]};
+        size_t count = dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) *
+                       dv_block_length(tile, 2, block[2]);
+        statistics all = reduce_block(tile, src, channel, block);
+        float mean = all.minimum == all.maximum ? all.maximum : all.sum / (float)count;
+        uint16_t average = dv_bf16_nearest(mean);
+        averages[average_index(tile, channel, b)] = average;
+        float low = dv_bf16_to_f32(average);
+        include(rest, 0, all.minimum - low, all.maximum - low);
+        finite = finite && isfinite(all.sum);
+    }
+    return finite;
+}
+
+/* Minimum and step of a channel whose HFC spans `rest`. A channel with one HFC value only gets it
+ * exactly: its step is negative, and the value is the minimum less the step. */
+static bool choose_step(const statistics *rest, int bits, uint16_t *minimum, uint16_t *step) {
+    *minimum = dv_bf16_down(rest->minimum + 0.0f); /* so that -0 and +0 give the same bytes */
+    float range = rest->maximum - dv_bf16_to_f32(*minimum);
+    float wanted = range / (float)((1 << bits) - 1);
+    if (rest->minimum == rest->maximum)
+        *step = dv_bf16_up(range) | 0x8000;
+    else
+        *step = dv_bf16_up(wanted < DV_STEP_MIN ? DV_STEP_MIN : wanted);
+    return isfinite(dv_bf16_to_f32(*minimum)) && isfinite(dv_bf16_to_f32(*step));
+}
+
+static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
+    size_t pixels = dv_tile_pixels(tile), count = tile->channels * pixels;
+    for (size_t channel = 0; channel < tile->channels; channel++) {
+        statistics rest;
+        if (!split_channel(tile, src, channel, record->averages, &rest))
+            return false;
+        if (!choose_step(&rest, tile->bits, &record->minima[channel], &record->steps[channel]))
+            return false;
+    }
+    for (size_t index = 0; index < count; index++) {
+        bool last = tile->layout == DV_NHWC;
+        size_t channel = last ? index % tile->channels : index / pixels;
+        size_t pixel = last ? index / tile->channels : index % pixels;
+        float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
+        float step = dv_bf16_to_f32(record->steps[channel]);
+        float inverse = step > 0 ? DV_FIXED_SCALE / step : 0;
+        float high = load(tile->type, src, element_index(tile, channel, pixel)) - low;
+        float above = high - dv_bf16_to_f32(record->minima[channel]);
+        uint32_t fixed = (uint32_t)(int32_t)(above * inverse + 0.5f);
+        put_code(record->codes, count, tile->bits, index, (fixed + dither(key, index)) / DV_FIXED_ONE);
+    }
+    return true;
+}
+
+static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
+    size_t pixels = dv_tile_pixels(tile), count = tile->channels * pixels;
+    for (size_t channel = 0; channel < tile->channels; channel++) {
+        float minimum = dv_bf16_to_f32(record->minima[channel]), step = dv_bf16_to_f32(record->steps[channel]);
+        if (step < 0) {
+            minimum -= step;
+            step = 0;
+        }
+        for (size_t pixel = 0; pixel < pixels; pixel++) {
+            size_t index = code_index(tile, channel, pixel);
+            float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
+            float level = (float)get_code(record->codes, count, tile->bits, index);
+            if (tile->subtractive)
+                level += 0.5f - (float)dither(key, index) * (1.0f / DV_FIXED_ONE);
+            store(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
+        }
+    }
+}
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *packed) {
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) {
+        float value = load(type, src, i);
+        put_code(packed, count, 1, i, value > 0);
+        finite = finite && isfinite(value);
+    }
+    return finite;
+}
+
+static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
+    for (size_t i = 0; i < count; i++)
+        store(type, dst, i, (float)get_code(packed, count, 1, i));
+}
+
+const dv_codec_kernels dv_codec_kernels_reference = {
+    .division_encode = division_encode,
+    .division_decode = division_decode,
+    .bits_encode = bits_encode,
+    .bits_decode = bits_decode,
+    .to_f32 = to_f32,
+};

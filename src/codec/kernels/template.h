@@ -1,0 +1,614 @@
+/* The codecs' fast kernels, written once and compiled once per instruction set: a file defines
+ * DV_KERNELS, the name of its table, and includes this one.
+ *
+ * There is hardly an intrinsic here. The loops are shaped so that gcc and clang turn them into
+ * vector code: runs of at most DV_RUN elements in local arrays, no branches, the same work for each.
+ *
+ * A tile is read twice. The first pass takes sum, minimum and maximum of every block, and that is
+ * enough for everything: rounding is monotonic, so the smallest HFC of a block is its minimum less
+ * its average, and no third pass is needed to find the range. The second pass goes through the
+ * tile in the order of its memory, turns runs of elements into fixed-point multiples of the step, and
+ * from each chunk of those makes codes. The second pass finds its input in a cache.
+ *
+ * What is computed, to the last bit, is what reference.c computes. */
+#ifndef DV_KERNELS
+#error "define DV_KERNELS, the name of the table, before including this file"
+#endif
+
+#include "base/float16.h"
+#include "codec/kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+#if defined(__F16C__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    DV_RUN = DV_TILE_CHANNELS, /* elements handled together: arrays of them stay in the L1 cache */
+    DV_GROUP = 8,              /* pixels or rows that one step of the first pass takes */
+};
+
+INLINE float smaller(float a, float b) {
+    return a < b ? a : b;
+}
+
+INLINE float larger(float a, float b) {
+    return a > b ? a : b;
+}
+
+INLINE size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* ---- conversion of runs -------------------------------------------------------------------- */
+
+static void f16_to_f32(const uint16_t *src, size_t count, float *dst) {
+    size_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4)
+        vst1q_f32(dst + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(src + i))));
+#endif
+    for (; i < count; i++)
+        dst[i] = dv_f16_to_f32(src[i]);
+}
+
+static void f32_to_f16(const float *src, size_t count, uint16_t *dst) {
+    float clamped[DV_GROUP];
+    size_t i = 0;
+#if defined(__F16C__) || defined(__aarch64__)
+    for (; i + DV_GROUP <= count; i += DV_GROUP) {
+        for (size_t j = 0; j < DV_GROUP; j++)
+            clamped[j] = larger(-DV_F16_MAX, smaller(src[i + j], DV_F16_MAX));
+#if defined(__F16C__)
+        _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(_mm256_loadu_ps(clamped), _MM_FROUND_TO_NEAREST_INT));
+#else
+        vst1_u16(dst + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(clamped))));
+        vst1_u16(dst + i + 4, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(clamped + 4))));
+#endif
+    }
+#else
+    (void)clamped;
+#endif
+    for (; i < count; i++)
+        dst[i] = dv_f16_nearest(larger(-DV_F16_MAX, smaller(src[i], DV_F16_MAX)));
+}
+
+INLINE void bf16_to_f32(const uint16_t *src, size_t count, float *dst) {
+    for (size_t i = 0; i < count; i++)
+        dst[i] = dv_bf16_to_f32(src[i]);
+}
+
+static void to_f32(dv_type type, const void *src, size_t count, float *dst) {
+    if (type == DV_F32)
+        memcpy(dst, src, count * sizeof(float));
+    else if (type == DV_BF16)
+        bf16_to_f32(src, count, dst);
+    else
+        f16_to_f32(src, count, dst);
+}
+
+static void from_f32(dv_type type, const float *src, size_t count, void *dst) {
+    uint16_t *half = dst;
+    if (type == DV_F32)
+        memcpy(dst, src, count * sizeof(float));
+    else if (type == DV_BF16)
+        for (size_t i = 0; i < count; i++)
+            half[i] = dv_bf16_nearest(src[i]);
+    else
+        f32_to_f16(src, count, half);
+}
+
+/* A run of `count` elements as f32: in place if they are, else converted into `buffer`. */
+INLINE const float *as_f32(dv_type type, const void *src, size_t count, float *buffer) {
+    if (type == DV_F32)
+        return src;
+    to_f32(type, src, count, buffer);
+    return buffer;
+}
+
+INLINE const char *element(dv_type type, const void *src, size_t index) {
+    return (const char *)src + index * (type == DV_F32 ? 4 : 2);
+}
+
+INLINE char *element_in(dv_type type, void *dst, size_t index) {
+    return (char *)dst + index * (type == DV_F32 ? 4 : 2);
+}
+
+/* ---- chunks of codes ----------------------------------------------------------------------- */
+
+/* Packs a chunk of codes, one a byte, into `dst`. `bits` is a constant at every call. */
+INLINE void pack_bytes(const uint8_t *codes, size_t bytes, int bits, uint8_t *dst) {
+    for (size_t j = 0; j < bytes; j++) {
+        unsigned packed = codes[j];
+        for (int i = 1; i < 8 / bits; i++)
+            packed |= (unsigned)codes[j + (size_t)i * bytes] << (i * bits);
+        dst[j] = (uint8_t)packed;
+    }
+}
+
+INLINE void unpack_bytes(const uint8_t *src, size_t bytes, int bits, uint8_t *codes) {
+    for (int i = 0; i < 8 / bits; i++)
+        for (size_t j = 0; j < bytes; j++)
+            codes[j + (size_t)i * bytes] = (uint8_t)(src[j] >> (i * bits) & ((1 << bits) - 1));
+}
+
+/* `codes` has room for, and in packing zeros up to, DV_CHUNK elements and 8 more. */
+static void pack_chunk(const uint8_t *codes, size_t count, int bits, uint8_t *dst) {
+    size_t bytes = dv_chunk_bytes(count, bits);
+    if (bits == 2 && count == DV_CHUNK)
+        pack_bytes(codes, DV_CHUNK / 4, 2, dst);
+    else if (bits == 2)
+        pack_bytes(codes, bytes, 2, dst);
+    else if (bits == 1)
+        pack_bytes(codes, bytes, 1, dst);
+    else if (bits == 4)
+        pack_bytes(codes, bytes, 4, dst);
+    else
+        memcpy(dst, codes, count);
+}
+
+static void unpack_chunk(const uint8_t *src, size_t count, int bits, uint8_t *codes) {
+    size_t bytes = dv_chunk_bytes(count, bits);
+    if (bits == 2 && count == DV_CHUNK)
+        unpack_bytes(src, DV_CHUNK / 4, 2, codes);
+    else if (bits == 2)
+        unpack_bytes(src, bytes, 2, codes);
+    else if (bits == 1)
+        unpack_bytes(src, bytes, 1, codes);
+    else if (bits == 4)
+        unpack_bytes(src, bytes, 4, codes);
+    else
+        memcpy(codes, src, count);
+}
+
+/* Rounds a chunk of fixed-point numbers up or down at random, to codes. */
+INLINE void dither_chunk(dv_random key, uint32_t chunk, const int32_t *fixed, uint8_t *codes) {
+    const uint32_t half = DV_CHUNK / 2;
+    for (uint32_t j = 0; j < half; j++) {
+        uint32_t word = dv_random_word(key, chunk * half + j);
+        codes[j] = (uint8_t)(((uint32_t)fixed[j] + (word & 0xffff)) / DV_FIXED_ONE);
+        codes[j + half] = (uint8_t)(((uint32_t)fixed[j + half] + (word >> 16)) / DV_FIXED_ONE);
+    }
+}
+
+/* The level of each code in steps: itself, or with the dither taken off again. */
+INLINE void level_chunk(dv_random key, uint32_t chunk, bool subtractive, const uint8_t *codes, float *levels) {
+    const uint32_t half = DV_CHUNK / 2;
+    for (uint32_t j = 0; j < DV_CHUNK; j++)
+        levels[j] = (float)codes[j];
+    for (uint32_t j = 0; subtractive && j < half; j++) {
+        uint32_t word = dv_random_word(key, chunk * half + j);
+        levels[j] += 0.5f - (float)(int32_t)(word & 0xffff) * (1.0f / DV_FIXED_ONE);
+        levels[j + half] += 0.5f - (float)(int32_t)(word >> 16) * (1.0f / DV_FIXED_ONE);
+    }
+}
+
+/* Collects runs of fixed-point numbers and writes them out by chunks. */
+typedef struct packer {
+    dv_random key;
+    int bits;
+    uint32_t chunk; /* the next */
+    uint8_t *dst;
+    size_t fill;
+    int32_t fixed[DV_CHUNK + DV_RUN];
+} packer;
+
+static void packer_write(packer *p, const int32_t *fixed, size_t count) {
+    uint8_t codes[DV_CHUNK + 8];
+    dither_chunk(p->key, p->chunk++, fixed, codes);
+    if (count < DV_CHUNK)
+        memset(codes + count, 0, sizeof codes - count);
+    pack_chunk(codes, count, p->bits, p->dst);
+    p->dst += dv_chunk_bytes(count, p->bits);
+}
+
+/* Takes over the `count` numbers that the caller has put behind the first `fill`. */
+INLINE void packer_add(packer *p, size_t count) {
+    size_t end = p->fill + count, done = 0;
+    for (; end - done >= DV_CHUNK; done += DV_CHUNK)
+        packer_write(p, p->fixed + done, DV_CHUNK);
+    p->fill = end - done;
+    for (size_t i = 0; done && i < p->fill; i++)
+        p->fixed[i] = p->fixed[done + i];
+}
+
+static void packer_finish(packer *p) {
+    memset(p->fixed + p->fill, 0, (DV_CHUNK - p->fill) * sizeof *p->fixed);
+    if (p->fill)
+        packer_write(p, p->fixed, p->fill);
+}
+
+/* Hands out runs of levels from a stream of codes. */
+typedef struct unpacker {
+    dv_random key;
+    int bits;
+    bool subtractive;
+    uint32_t chunk; /* the next */
+    const uint8_t *src;
+    size_t left;        /* elements not yet unpacked */
+    size_t first, last; /* those unpacked but not taken: levels[first .. last) */
+    float levels[DV_RUN + 2 * DV_CHUNK];
+} unpacker;
+
+static void unpacker_read(unpacker *u) {
+    uint8_t codes[DV_CHUNK + 8];
+    size_t count = least(u->left, DV_CHUNK);
+    memset(codes, 0, sizeof codes);
+    unpack_chunk(u->src, count, u->bits, codes);
+    level_chunk(u->key, u->chunk++, u->subtractive, codes, u->levels + u->last);
+    u->src += dv_chunk_bytes(count, u->bits);
+    u->left -= count;
+    u->last += count;
+}
+
+/* The next `count` (at most DV_RUN) levels. */
+INLINE const float *unpacker_take(unpacker *u, size_t count) {
+    if (u->last - u->first < count) {
+        memmove(u->levels, u->levels + u->first, (u->last - u->first) * sizeof *u->levels);
+        u->last -= u->first;
+        u->first = 0;
+        while (u->last < count)
+            unpacker_read(u);
+    }
+    const float *levels = u->levels + u->first;
+    u->first += count;
+    return levels;
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+/* Sum, minimum and maximum of `count` columns side by side: channels in NHWC, columns of pixels in
+ * NCHW. */
+typedef struct columns {
+    float sum[DV_RUN], minimum[DV_RUN], maximum[DV_RUN];
+} columns;
+
+static void columns_clear(columns *all, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        all->sum[i] = 0;
+        all->minimum[i] = INFINITY;
+        all->maximum[i] = -INFINITY;
+    }
+}
+
+/* Adds `items` rows, each `count` long and `stride` after the one before. `items` is a constant. */
+INLINE void columns_add_items(columns *all, const float *x, size_t stride, size_t items, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        float sum = all->sum[i], minimum = all->minimum[i], maximum = all->maximum[i];
+        for (size_t j = 0; j < items; j++) {
+            float value = x[j * stride + i];
+            sum += value;
+            minimum = smaller(value, minimum);
+            maximum = larger(value, maximum);
+        }
+        all->sum[i] = sum;
+        all->minimum[i] = minimum;
+        all->maximum[i] = maximum;
+    }
+}
+
+static void columns_add(columns *all, const float *x, size_t stride, size_t items, size_t count) {
+    for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride)
+        columns_add_items(all, x, stride, DV_GROUP, count);
+    switch (items) { /* what is left at the end of a map is often the same: 28 = 3 x 8 + 4, 14 = 8 + 6, 7 */
+    case 7:
+        columns_add_items(all, x, stride, 7, count);
+        break;
+    case 6:
+        columns_add_items(all, x, stride, 6, count);
+        break;
+    case 4:
+        columns_add_items(all, x, stride, 4, count);
+        break;
+    default:
+        for (; items > 0; items--, x += stride)
+            columns_add_items(all, x, stride, 1, count);
+    }
+}
+
+/* The range of the HFC, and zero or, after anything that was not finite, NaN. */
+typedef struct residue {
+    float minimum[DV_RUN], maximum[DV_RUN], poison[DV_RUN];
+} residue;
+
+static void residue_clear(residue *rest, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        rest->minimum[i] = INFINITY;
+        rest->maximum[i] = -INFINITY;
+        rest->poison[i] = 0;
+    }
+}
+
+/* Averages of the blocks whose columns are complete, `pixels` each, and what they leave. */
+static void average_blocks(const columns *all, size_t count, float pixels, uint16_t *averages, residue *rest) {
+    for (size_t i = 0; i < count; i++) {
+        float minimum = all->minimum[i], maximum = all->maximum[i];
+        float mean = all->sum[i] / pixels;
+        averages[i] = dv_bf16_nearest(minimum == maximum ? maximum : mean);
+        float low = dv_bf16_to_f32(averages[i]);
+        rest->minimum[i] = smaller(minimum - low, rest->minimum[i]);
+        rest->maximum[i] = larger(maximum - low, rest->maximum[i]);
+        rest->poison[i] += all->sum[i] * 0.0f;
+    }
+}
+
+/* What turns an element into a multiple of its channel's step. */
+typedef struct scales {
+    float minimum[DV_RUN], inverse[DV_RUN];
+} scales;
+
+/* Chooses minimum and step of `count` channels. False if any of them was not finite. */
+static bool choose_steps(const residue *rest, size_t count, int bits, uint16_t *minima, uint16_t *steps, scales *to) {
+    const float levels = (float)((1 << bits) - 1);
+    float poison = 0;
+    for (size_t i = 0; i < count; i++) {
+        minima[i] = dv_bf16_down(rest->minimum[i] + 0.0f);
+        float minimum = dv_bf16_to_f32(minima[i]), range = rest->maximum[i] - minimum;
+        float wanted = larger(range / levels, DV_STEP_MIN);
+        bool constant = rest->minimum[i] == rest->maximum[i];
+        steps[i] = (uint16_t)(dv_bf16_up(constant ? range : wanted) | (constant ? 0x8000 : 0));
+        float step = dv_bf16_to_f32(steps[i]);
+        to->minimum[i] = minimum;
+        to->inverse[i] = step > 0 ? DV_FIXED_SCALE / step : 0;
+        poison += rest->poison[i] + minimum * 0.0f + step * 0.0f;
+    }
+    return poison == 0;
+}
+
+/* ---- the second pass ----------------------------------------------------------------------- */
+
+/* The second pass goes by runs: `rows` rows of `width` elements that share their averages, because
+ * they are pixels (NHWC) or rows of pixels (NCHW) of the same blocks. */
+
+/* Rows shorter than this are first repeated to longer ones. */
+enum { DV_SHORT = 32 };
+
+/* How many rows of `width` to make one of. */
+INLINE size_t repetitions(size_t width, size_t rows) {
+    return width < DV_SHORT ? least(rows, DV_RUN / width) : 1;
+}
+
+/* Repeats the first `width` values `times` times. */
+INLINE void repeat(float *values, size_t width, size_t times) {
+    for (size_t i = 1; i < times; i++)
+        for (size_t j = 0; j < width; j++)
+            values[i * width + j] = values[j];
+}
+
+/* Rows of elements to fixed point, each element of a row with its own average, minimum and inverse. */
+INLINE void quantize(packer *p, const float *restrict x, size_t stride, size_t rows, size_t width,
+                     const float *restrict low, const float *restrict minimum, const float *restrict inverse) {
+    int32_t *restrict fixed = p->fixed + p->fill;
+    for (size_t j = 0; j < rows; j++)
+        for (size_t i = 0; i < width; i++)
+            fixed[j * width + i] = (int32_t)((x[j * stride + i] - low[i] - minimum[i]) * inverse[i] + 0.5f);
+    packer_add(p, rows * width);
+}
+
+/* The same where all are of one channel. */
+INLINE void quantize_channel(packer *p, const float *restrict x, size_t rows, size_t width, const float *restrict low,
+                             float minimum, float inverse) {
+    int32_t *restrict fixed = p->fixed + p->fill;
+    for (size_t j = 0; j < rows; j++)
+        for (size_t i = 0; i < width; i++)
+            fixed[j * width + i] = (int32_t)((x[j * width + i] - low[i] - minimum) * inverse + 0.5f);
+    packer_add(p, rows * width);
+}
+
+/* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. */
+static void decoding_scales(const uint16_t *minima, const uint16_t *steps, size_t count, float *minimum, float *step) {
+    for (size_t i = 0; i < count; i++) {
+        float low = dv_bf16_to_f32(minima[i]), wide = dv_bf16_to_f32(steps[i]);
+        minimum[i] = wide < 0 ? low - wide : low;
+        step[i] = wide < 0 ? 0 : wide;
+    }
+}
+
+/* A row of levels to elements. */
+INLINE void restore(const float *restrict levels, size_t width, const float *restrict base,
+                    const float *restrict scale, float *restrict out) {
+    for (size_t i = 0; i < width; i++)
+        out[i] = base[i] + scale[i] * levels[i];
+}
+
+INLINE void restore_channel(const float *restrict levels, size_t width, const float *restrict base, float scale,
+                            float *restrict out) {
+    for (size_t i = 0; i < width; i++)
+        out[i] = base[i] + scale * levels[i];
+}
+
+/* ---- channels last ------------------------------------------------------------------------- */
+
+/* Adds `pixels` pixels of a row to the columns. */
+static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all) {
+    if (tile->type == DV_F32) {
+        columns_add(all, src, tile->pixel_stride, pixels, tile->channels);
+        return;
+    }
+    float buffer[DV_GROUP * DV_RUN];
+    for (size_t done = 0; done < pixels; done += DV_GROUP) {
+        size_t now = least(DV_GROUP, pixels - done);
+        for (size_t j = 0; j < now; j++)
+            to_f32(tile->type, element(tile->type, src, (done + j) * tile->pixel_stride), tile->channels,
+                   buffer + j * tile->channels);
+        columns_add(all, buffer, tile->channels, now, tile->channels);
+    }
+}
+
+static void nhwc_reduce_block(const dv_tile *tile, const void *src, const size_t block[3], columns *all) {
+    size_t depth = dv_block_length(tile, 0, block[0]), height = dv_block_length(tile, 1, block[1]);
+    columns_clear(all, tile->channels);
+    for (size_t z = 0; z < depth; z++)
+        for (size_t y = 0; y < height; y++) {
+            size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1] + y;
+            size_t pixel = row * tile->sides[2] + block[2] * tile->edges[2];
+            nhwc_add_pixels(tile, element(tile->type, src, pixel * tile->pixel_stride),
+                            dv_block_length(tile, 2, block[2]), all);
+        }
+}
+
+static void nhwc_average(const dv_tile *tile, const void *src, uint16_t *averages, residue *rest) {
+    columns all;
+    residue_clear(rest, tile->channels);
+    size_t block[3];
+    for (block[0] = 0; block[0] < tile->blocks[0]; block[0]++)
+        for (block[1] = 0; block[1] < tile->blocks[1]; block[1]++)
+            for (block[2] = 0; block[2] < tile->blocks[2]; block[2]++) {
+                size_t pixels = dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) *
+                                dv_block_length(tile, 2, block[2]);
+                nhwc_reduce_block(tile, src, block, &all);
+                average_blocks(&all, tile->channels, (float)pixels, averages, rest);
+                averages += tile->channels;
+            }
+}
+
+/* The averages of the first block of the row that `row` (depth and height together) is in. */
+INLINE size_t first_block_of_row(const dv_tile *tile, size_t row) {
+    size_t z = row / tile->sides[1], y = row % tile->sides[1];
+    return (z / tile->edges[0] * tile->blocks[1] + y / tile->edges[1]) * tile->blocks[2];
+}
+
+/* A row of pixels in the second pass, cut into runs that lie in one block. With few channels the
+ * pixels of a run are one row of it, else each is one. */
+typedef struct pixel_run {
+    size_t pixel; /* the first, counted from the tile's */
+    size_t block;
+    size_t rows, width; /* of the run */
+} pixel_run;
+
+/* Moves on to the next run; the first if `width` is 0. False at the end of the tile. */
+INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now) {
+    size_t channels = tile->channels;
+    size_t pixel = now->pixel + now->rows * now->width / channels;
+    if (pixel == dv_tile_pixels(tile))
+        return false;
+    size_t row = pixel / tile->sides[2], x = pixel % tile->sides[2];
+    size_t left = least(tile->edges[2] - x % tile->edges[2], tile->sides[2] - x);
+    size_t pixels = least(left, DV_RUN / channels);
+    size_t together = channels < DV_SHORT && channels == tile->pixel_stride ? pixels : 1;
+    *now = (pixel_run){.pixel = pixel,
+                       .block = first_block_of_row(tile, row) + x / tile->edges[2],
+                       .rows = pixels / together,
+                       .width = channels * together};
+    return true;
+}
+
+/* The run's elements as f32, and their distance from row to row. */
+INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
+                                   size_t *stride) {
+    const char *at = element(tile->type, src, run->pixel * tile->pixel_stride);
+    *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
+    if (tile->type == DV_F32)
+        return (const float *)(const void *)at;
+    for (size_t j = 0; j < run->rows; j++)
+        to_f32(tile->type, element(tile->type, at, j * tile->pixel_stride), run->width, buffer + j * run->width);
+    return buffer;
+}
+
+static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
+    residue rest;
+    scales to;
+    nhwc_average(tile, src, record->averages, &rest);
+    if (!choose_steps(&rest, tile->channels, tile->bits, record->minima, record->steps, &to))
+        return false;
+
+    size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
+    repeat(to.minimum, channels, times);
+    repeat(to.inverse, channels, times);
+    float low[DV_RUN], buffer[DV_RUN];
+    packer p = {.key = key, .bits = tile->bits, .dst = record->codes};
+    for (pixel_run now = {0}; pixel_run_next(tile, &now);) {
+        bf16_to_f32(record->averages + now.block * channels, channels, low);
+        repeat(low, channels, now.width / channels);
+        const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
+        quantize(&p, x, stride, now.rows, now.width, low, to.minimum, to.inverse);
+    }
+    packer_finish(&p);
+    return true;
+}
+
+static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
+    float minimum[DV_RUN], scale[DV_RUN], base[DV_RUN], buffer[DV_RUN];
+    size_t channels = tile->channels;
+    decoding_scales(record->minima, record->steps, channels, minimum, scale);
+    repeat(scale, channels, repetitions(channels, tile->edges[2]));
+    unpacker u = {.key = key, .bits = tile->bits, .subtractive = tile->subtractive, .src = record->codes};
+    u.left = channels * dv_tile_pixels(tile);
+    for (pixel_run now = {0}; pixel_run_next(tile, &now);) {
+        for (size_t i = 0; i < channels; i++)
+            base[i] = dv_bf16_to_f32(record->averages[now.block * channels + i]) + minimum[i];
+        repeat(base, channels, now.width / channels);
+        const float *levels = unpacker_take(&u, now.rows * now.width);
+        for (size_t j = 0; j < now.rows; j++) {
+            char *at = element_in(tile->type, dst, (now.pixel + j) * tile->pixel_stride);
+            float *out = tile->type == DV_F32 ? (float *)(void *)at : buffer;
+            restore(levels + j * now.width, now.width, base, scale, out);
+            if (tile->type != DV_F32)
+                from_f32(tile->type, buffer, now.width, at);
+        }
+    }
+}
+
+/* ---- channels first ------------------------------------------------------------------------ */
+#include "codec/kernels/template_nchw.h"
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *packed) {
+    float poison = 0;
+    for (size_t done = 0; done < count; done += DV_CHUNK) {
+        float buffer[DV_CHUNK], bad[DV_GROUP] = {0};
+        uint8_t codes[DV_CHUNK + 8] = {0};
+        size_t now = least(DV_CHUNK, count - done);
+        const float *x = as_f32(type, element(type, src, done), now, buffer);
+        for (size_t i = 0; i < now; i++)
+            codes[i] = x[i] > 0;
+        for (size_t i = 0; i + DV_GROUP <= now; i += DV_GROUP)
+            for (size_t j = 0; j < DV_GROUP; j++)
+                bad[j] += x[i + j] * 0.0f;
+        for (size_t i = now / DV_GROUP * DV_GROUP; i < now; i++)
+            poison += x[i] * 0.0f;
+        for (size_t j = 0; j < DV_GROUP; j++)
+            poison += bad[j];
+        pack_chunk(codes, now, 1, packed + done / 8);
+    }
+    return poison == 0;
+}
+
+static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
+    for (size_t done = 0; done < count; done += DV_CHUNK) {
+        uint8_t codes[DV_CHUNK + 8];
+        float buffer[DV_CHUNK];
+        size_t now = least(DV_CHUNK, count - done);
+        unpack_chunk(packed + done / 8, now, 1, codes);
+        for (size_t i = 0; i < now; i++)
+            buffer[i] = (float)codes[i];
+        from_f32(type, buffer, now, element_in(type, dst, done));
+    }
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
+    return (tile->layout == DV_NHWC ? nhwc_encode : nchw_encode)(tile, key, src, record);
+}
+
+static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
+    (tile->layout == DV_NHWC ? nhwc_decode : nchw_decode)(tile, key, record, dst);
+}
+
+const dv_codec_kernels DV_KERNELS = {
+    .division_encode = division_encode,
+    .division_decode = division_decode,
+    .bits_encode = bits_encode,
+    .bits_decode = bits_decode,
+    .to_f32 = to_f32,
+};

@@ -1,0 +1,38 @@
+/* What a codec is, to codec.c. A new one is a file that defines a dv_codec_kind, and a line in the
+ * table of codec.c. */
+#ifndef DV_CODEC_KIND_H
+#define DV_CODEC_KIND_H
+
+#include <division/codec.h>
+
+/* A checked call, as a codec gets it: the map can exist, pointers are not NULL, buffers are large
+ * enough and aligned, and first + count <= map->images. `elements` are those of the images asked for;
+ * `records` start at the record of image `first`, `record_bytes` apart. */
+typedef struct dv_codec_call {
+    const dv_codec *codec;
+    const dv_map *map;
+    dv_noise noise;
+    size_t first, count;
+    size_t record_bytes;
+} dv_codec_call;
+
+typedef struct dv_codec_kind {
+    const char *name, *help;
+    const dv_codec_option *options; /* at most DV_CODEC_MAX_OPTIONS */
+    size_t option_count;
+
+    /* Bytes of one image's record. Rounded up to DV_PACKED_ALIGNMENT by the caller. */
+    size_t (*record_bytes)(const dv_codec *codec, const dv_map *map);
+    dv_status (*encode)(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error);
+    dv_status (*decode)(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error);
+} dv_codec_kind;
+
+extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits;
+
+/* Threads that a call may use. */
+int dv_codec_threads(const dv_codec *codec);
+
+/* The status for a call whose elements are not all finite: finds the first bad one, and names it. */
+dv_status dv_codec_fail_nonfinite(const dv_codec_call *call, const void *elements, dv_error *error);
+
+#endif

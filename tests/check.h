@@ -1,0 +1,51 @@
+/* What all tests share: cmocka, calls that must succeed, memory that catches writes past its end. */
+#ifndef DV_TESTS_CHECK_H
+#define DV_TESTS_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <division/status.h>
+
+/* Fails the test with the library's own message if the call does not succeed. The call is to be
+ * given `&error`. */
+#define assert_ok(call)                                                                                                \
+    do {                                                                                                               \
+        dv_error error = {0};                                                                                          \
+        if ((call) != DV_OK)                                                                                           \
+            fail_msg("%s: %s", #call, error.text);                                                                     \
+    } while (0)
+
+/* Fails the test unless the call fails with `status` and a message that contains `words`. */
+#define assert_fails(call, expected, words)                                                                            \
+    do {                                                                                                               \
+        dv_error error = {0};                                                                                          \
+        dv_status got = (call);                                                                                        \
+        if (got != (expected) || !strstr(error.text, words))                                                           \
+            fail_msg("%s: status %d \"%s\", expected %d \"%s\"", #call, (int)got, error.text, (int)(expected), words); \
+    } while (0)
+
+enum { GUARD_BYTES = 256, GUARD_VALUE = 0xA5 };
+
+/* `bytes` of memory aligned to 64, with a guard behind that guarded_free checks. */
+static inline void *guarded_new(size_t bytes) {
+    size_t whole = (bytes + GUARD_BYTES + 63) / 64 * 64;
+    unsigned char *memory = aligned_alloc(64, whole);
+    assert_non_null(memory);
+    memset(memory, GUARD_VALUE, whole);
+    return memory;
+}
+
+static inline void guarded_free(void *memory, size_t bytes) {
+    for (size_t i = 0; i < GUARD_BYTES; i++)
+        assert_int_equal(((unsigned char *)memory)[bytes + i], GUARD_VALUE);
+    free(memory);
+}
+
+#endif
