@@ -4,8 +4,8 @@
  * command's own name, and one line in the table of main.c. It declares its options in a table
  * (options.h), prints its result to stdout, and returns `cli_finish()`, or what one of the functions
  * for failures below returned. Commands use the library's public headers only. */
-#ifndef DIVISION_CLI_H
-#define DIVISION_CLI_H
+#ifndef DV_CLI_CLI_H
+#define DV_CLI_CLI_H
 
 #include <division/status.h>
 #include <stddef.h>

@@ -17,8 +17,8 @@
  *     if (code != CLI_CONTINUE) return code;
  *
  * What a target holds before parsing is its default, and the help says so. */
-#ifndef DIVISION_CLI_OPTIONS_H
-#define DIVISION_CLI_OPTIONS_H
+#ifndef DV_CLI_OPTIONS_H
+#define DV_CLI_OPTIONS_H
 
 #include <division/status.h>
 #include <stddef.h>
@@ -60,23 +60,24 @@ typedef struct cli_option {
 #define CLI_TEXT(pointer) .kind = CLI_KIND_TEXT, .target.text = (pointer)
 
 /* Ends a table. */
-#define CLI_OPTIONS_END {.name = NULL}
+#define CLI_OPTIONS_END \
+    { .name = NULL }
 
 /* How a command is called. */
 typedef struct cli_usage {
-    const char *command;       /* "codec", "bench codec" */
-    const char *operands;      /* what the help calls those that are no options, or NULL */
-    const char *summary;       /* what the command does: full sentences, lines that end with \n */
-    const char *details;       /* printed below the options, or NULL */
-    const cli_option *options; /* the table */
-    int minimum_operands, maximum_operands;
+    const char *command;                    /* "codec", "bench codec" */
+    const char *operands;                   /* what the help calls those that are no options, or NULL */
+    const char *summary;                    /* what the command does: full sentences, lines that end with \n */
+    const char *details;                    /* printed below the options, or NULL */
+    const cli_option *options;              /* the table */
+    int minimum_operands, maximum_operands; /* at most CLI_MAX_OPERANDS */
 } cli_usage;
 
 /* The arguments that are no options, in their order. */
 enum { CLI_MAX_OPERANDS = 64 };
 typedef struct cli_operands {
     int count;
-    const char *at[CLI_MAX_OPERANDS]; /* into argv */
+    const char *at[CLI_MAX_OPERANDS + 1]; /* into argv */
 } cli_operands;
 
 enum { CLI_CONTINUE = -1 };

@@ -1,0 +1,88 @@
+/* What the commands share: messages, the end of output, and finding a command in a table. */
+#include "cli.h"
+
+#include "options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LABEL_WIDTH = 18, MAX_COMMANDS = 32 };
+
+static void print_message(const char *format, va_list arguments) {
+    fflush(stdout); /* so that the two come in order where they go to the same place */
+    fputs("division: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+int cli_fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
+    return CLI_FAILURE;
+}
+
+int cli_wrong_call(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
+    return CLI_WRONG_CALL;
+}
+
+int cli_report(const dv_error *error) {
+    cli_fail("%s", error->text);
+    return error->status == DV_ERROR_OPTION ? CLI_WRONG_CALL : CLI_FAILURE;
+}
+
+int cli_finish(void) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return CLI_SUCCESS;
+    const char *reason = errno != 0 ? strerror(errno) : "some of it was lost";
+    return cli_fail("could not write to standard output: %s: check where the output goes", reason);
+}
+
+void cli_line(const char *label, const char *format, ...) {
+    va_list arguments;
+    printf("%-*s", LABEL_WIDTH, label);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+}
+
+const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    size_t unit = 0;
+    for (; bytes >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1000;
+    snprintf(text, CLI_BYTES_TEXT, "%.*f %s", unit > 0 && bytes < 99.95 ? 1 : 0, bytes, units[unit]);
+    return text;
+}
+
+static int unknown_command(const cli_command *commands, const char *prefix, const char *name) {
+    const char *names[MAX_COMMANDS];
+    size_t count = 0;
+    for (; commands[count].name != NULL && count < MAX_COMMANDS; count++)
+        names[count] = commands[count].name;
+    const char *nearest = cli_nearest(name, names, count);
+    if (nearest != NULL)
+        return cli_wrong_call("there is no command '%s %s': did you mean '%s %s'?", prefix, name, prefix, nearest);
+    return cli_wrong_call("there is no command '%s %s': see '%s --help'", prefix, name, prefix);
+}
+
+int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char **argv) {
+    for (const cli_command *command = commands; command->name != NULL; command++)
+        if (strcmp(command->name, argv[0]) == 0)
+            return command->run(argc, argv);
+    return unknown_command(commands, prefix, argv[0]);
+}
+
+void cli_list_commands(const cli_command *commands) {
+    for (; commands->name != NULL; commands++)
+        printf("  %-10s %s\n", commands->name, commands->help);
+}

@@ -1,0 +1,67 @@
+/* The program: finds the command in a table and runs it. */
+#include "cli.h"
+
+#include <division/info.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const cli_command commands[] = {
+    {"codec", "pack and unpack a map, and say what it costs", cli_codec},
+    {"bench", "measure speed", cli_bench},
+    {"info", "version, processor, libraries", cli_info},
+    {NULL, NULL, NULL},
+};
+
+static int print_help(void) {
+    printf("Usage: division COMMAND [options]\n\n"
+           "Trains convolutional networks in a fraction of the memory: keeps what the backward pass needs of each\n"
+           "activation map as block averages and two bits per element.\n\n"
+           "Commands:\n");
+    cli_list_commands(commands);
+    printf("  %-10s %s\n\n", "help", "explain a command: division help COMMAND");
+    printf("Environment:\n  DV_ISA     use this instruction set; 'division info' lists those there are\n");
+    return cli_finish();
+}
+
+static int print_version(void) {
+    printf("division %s\n", dv_version());
+    return cli_finish();
+}
+
+/* "division help" and "division help COMMAND [SUBCOMMAND]": runs the command with --help. */
+static int help(int argc, char **argv) {
+    enum { MOST_WORDS = 4 };
+    char flag[] = "--help", *call[MOST_WORDS + 1];
+    if (argc < 2)
+        return print_help();
+    int count = 0;
+    for (int i = 1; i < argc && count < MOST_WORDS - 1; i++)
+        call[count++] = argv[i];
+    call[count++] = flag;
+    call[count] = NULL;
+    return cli_dispatch(commands, "division", count, call);
+}
+
+/* True if `text` is one of the two words. */
+static int is_either(const char *text, const char *one, const char *other) {
+    return strcmp(text, one) == 0 || strcmp(text, other) == 0;
+}
+
+int main(int argc, char **argv) {
+    dv_isa isa;
+    dv_error error;
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, reported by cli_finish */
+    if (dv_isa_picked(&isa, &error) != DV_OK) {
+        cli_report(&error);
+        return CLI_WRONG_CALL;
+    }
+    if (argc < 2 || is_either(argv[1], "--help", "-h"))
+        return print_help();
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version();
+    if (strcmp(argv[1], "help") == 0)
+        return help(argc - 1, argv + 1);
+    return cli_dispatch(commands, "division", argc - 1, argv + 1);
+}
