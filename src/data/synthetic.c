@@ -14,7 +14,7 @@ enum {
     OCTAVES = 5,
     SHAPES = 4,
     AXES = DV_MAX_RANK,
-    SMALLEST_EXTENT = 16 /* maps smaller than this are a piece of one this large */
+    SMALLEST_EXTENT = 32 /* maps smaller than this are a piece of one this large */
 };
 
 /* A position: depth, height and width, in fixed point. */
