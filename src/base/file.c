@@ -117,7 +117,8 @@ static void sync_folder(char *path) {
     close(descriptor);
 }
 
-/* Writes out and closes the stream. Returns 0, or the errno of the first thing that failed. */
+/* Writes out and closes the stream. Returns 0, or the errno of the first thing that failed. Of a write that
+ * failed earlier, errno is what the caller's last failing call left: most often the reason. */
 static int close_stream(dv_file *file) {
     int code = 0;
     if (ferror(file->stream))

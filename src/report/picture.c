@@ -138,7 +138,7 @@ dv_status dv_picture_write(const dv_picture *picture, const char *path, dv_error
     spng_ctx *context = spng_ctx_new(SPNG_CTX_ENCODER);
     int code = context != NULL ? encode(picture, context, file.stream) : SPNG_EMEM;
     spng_ctx_free(context);
-    if (code == 0 || code == SPNG_IO_ERROR)
+    if (code == 0 || ferror(file.stream))
         return dv_file_commit(&file, error); /* which knows why the stream failed */
     dv_file_abandon(&file);
     return dv_fail(error, code == SPNG_EMEM ? DV_ERROR_MEMORY : DV_ERROR_UNSUPPORTED,
