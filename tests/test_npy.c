@@ -149,13 +149,12 @@ static void test_damaged_preambles(void **state) {
 /* Writes an array and compares what is read again, from the file and from memory. */
 static void round_trip(const char *path, const dv_npy *array) {
     dv_npy again, parsed;
-    dv_error error;
-    void *file;
-    size_t bytes;
-    if (dv_npy_write(path, array, &error) != DV_OK || dv_npy_read(path, &again, &error) != DV_OK ||
-        dv_file_read(path, 1 << 20, &file, &bytes, &error) != DV_OK ||
-        dv_npy_parse(path, file, bytes, &parsed, &error) != DV_OK)
-        fail_msg("%s", error.text);
+    void *file = NULL;
+    size_t bytes = 0;
+    assert_ok(dv_npy_write(path, array, &error));
+    assert_ok(dv_npy_read(path, &again, &error));
+    assert_ok(dv_file_read(path, 1 << 20, &file, &bytes, &error));
+    assert_ok(dv_npy_parse(path, file, bytes, &parsed, &error));
     assert_int_equal(again.type, array->type);
     assert_int_equal(again.rank, array->rank);
     assert_int_equal(again.bytes, array->bytes);
