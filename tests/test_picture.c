@@ -123,9 +123,9 @@ static void test_image(void **state) {
 /* Every printable character has dots of its own, and no two have the same. */
 static void test_font(void **state) {
     (void)state;
-    for (char a = '!'; a <= '~'; a++)
-        for (char b = ' '; b < a; b++)
-            if (memcmp(dv_font_columns(a), dv_font_columns(b), DV_FONT_COLUMNS) == 0)
+    for (int a = '!'; a <= '~'; a++)
+        for (int b = ' '; b < a; b++)
+            if (memcmp(dv_font_columns((char)a), dv_font_columns((char)b), DV_FONT_COLUMNS) == 0)
                 fail_msg("'%c' and '%c' look the same", a, b);
     assert_ptr_equal(dv_font_columns('\n'), dv_font_columns('\x80'));
 }

@@ -67,7 +67,7 @@ const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]) {
 static int unknown_command(const cli_command *commands, const char *prefix, const char *name) {
     const char *names[MAX_COMMANDS];
     size_t count = 0;
-    for (; commands[count].name != NULL && count < MAX_COMMANDS; count++)
+    for (; count < MAX_COMMANDS && commands[count].name != NULL; count++)
         names[count] = commands[count].name;
     const char *nearest = cli_nearest(name, names, count);
     if (nearest != NULL)

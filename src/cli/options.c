@@ -202,7 +202,7 @@ const char *cli_nearest(const char *name, const char *const *names, size_t count
 static dv_status fail_unknown(const cli_option *options, const char *name, dv_error *error) {
     const char *names[MAX_OPTIONS];
     size_t count = 0;
-    for (; options[count].name != NULL && count < MAX_OPTIONS; count++)
+    for (; count < MAX_OPTIONS && options[count].name != NULL; count++)
         names[count] = options[count].name;
     const char *nearest = cli_nearest(name, names, count);
     if (nearest != NULL)
