@@ -14,7 +14,8 @@ else()
 endif()
 
 # Drops from the list `variable` what this processor family does not have, and gives the rest its
-# flags. Kernels are optimised in every build but Debug: under a sanitizer they are slow enough.
+# flags. Kernels are optimised in every build but Debug: under a sanitizer they are slow enough. gcc
+# must not turn their short copying loops into calls of memcpy, or worse into string instructions.
 function(dv_select_kernels variable)
   set(kept)
   foreach(file IN LISTS ${variable})
@@ -23,7 +24,8 @@ function(dv_select_kernels variable)
       continue()
     endif()
     set_source_files_properties(${file} PROPERTIES
-      COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;${DV_FLAGS_${isa}}")
+      COMPILE_OPTIONS
+      "$<$<NOT:$<CONFIG:Debug>>:-O3>;$<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>;${DV_FLAGS_${isa}}")
     list(APPEND kept ${file})
   endforeach()
   set(${variable} ${kept} PARENT_SCOPE)

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <division/status.h>
+#include <cmocka.h>
 
 /* Fails the test with the library's own message if the call does not succeed. The call is to be
  * given `&error`. */
-#define assert_ok(call)                                                                                                \
-    do {                                                                                                               \
-        dv_error error = {0};                                                                                          \
-        if ((call) != DV_OK)                                                                                           \
-            fail_msg("%s: %s", #call, error.text);                                                                     \
+#define assert_ok(call)                            \
+    do {                                           \
+        dv_error error = {0};                      \
+        if ((call) != DV_OK)                       \
+            fail_msg("%s: %s", #call, error.text); \
     } while (0)
 
 /* Fails the test unless the call fails with `status` and a message that contains `words`. */

@@ -3,9 +3,15 @@
 #include "maps.h"
 
 static const char *const codecs[] = {
-    "division",          "division:dither=subtractive",        "division:bits=1",
-    "division:bits=4",   "division:bits=8,dither=subtractive", "division:block=5,bits=2",
-    "division:block=64", "bits",                               "exact",
+    "division",
+    "division:dither=subtractive",
+    "division:bits=1",
+    "division:bits=4",
+    "division:bits=8,dither=subtractive",
+    "division:block=5,bits=2",
+    "division:block=64",
+    "bits",
+    "exact",
 };
 
 enum { CODECS = sizeof codecs / sizeof *codecs };
@@ -67,7 +73,7 @@ static void same_bits_on_awkward_shapes(void **state) {
                 map.type = (dv_type)type;
                 map.layout = (dv_layout)layout;
                 /* The scalar code is slow: small maps in every type and layout, large ones in some. */
-                size_t elements = dv_map_elements(&map), every = elements > 500000 ? 36 : elements > 20000 ? 6 : 1;
+                size_t elements = dv_map_elements(&map), every = elements > 100000 ? 48 : elements > 4000 ? 6 : 1;
                 if ((turn + shape) % every)
                     continue;
                 compare(codecs[turn * 5 % CODECS], &map);

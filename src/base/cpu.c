@@ -23,11 +23,10 @@ int dv_isa_available(dv_isa isa) {
     case DV_ISA_SSE2:
         return 1;
     case DV_ISA_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+        return __builtin_cpu_supports("avx2"); /* every processor with AVX2 has F16C too */
     case DV_ISA_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("f16c");
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     default:
         return 0;
     }
@@ -59,7 +58,8 @@ static dv_status pick(dv_isa *isa, dv_error *error) {
         if (strcmp(wish, names[i]) != 0)
             continue;
         if (!dv_isa_available((dv_isa)i))
-            return dv_fail(error, DV_ERROR_OPTION, "DV_ISA=%s: this processor or build does not have it: unset it", wish);
+            return dv_fail(error, DV_ERROR_OPTION, "DV_ISA=%s: this processor or build does not have it: unset it",
+                           wish);
         *isa = (dv_isa)i;
         return DV_OK;
     }

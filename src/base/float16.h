@@ -22,12 +22,18 @@ static inline float dv_bf16_to_f32(uint16_t half) {
     return dv_bits_float((uint32_t)half << 16);
 }
 
-/* To the nearest, ties to even. NaN stays NaN (its lower bits must not carry into infinity). */
+/* To the nearest, ties to even; too large becomes infinity. Not for NaN, whose lower bits could carry
+ * into infinity or further. */
+static inline uint16_t dv_bf16_nearest_number(float value) {
+    uint32_t bits = dv_float_bits(value);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* The same for any value: NaN stays NaN. */
 static inline uint16_t dv_bf16_nearest(float value) {
     uint32_t bits = dv_float_bits(value);
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    uint32_t quiet = bits >> 16 | 0x40;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+    uint16_t quiet = (uint16_t)(bits >> 16 | 0x40);
+    return (bits & 0x7fffffff) > 0x7f800000 ? quiet : dv_bf16_nearest_number(value);
 }
 
 /* The largest bf16 that is not above `value`, and the smallest that is not below. Towards zero is

@@ -22,9 +22,9 @@ const char *dv_strerror(dv_status status) {
     return index < sizeof meanings / sizeof *meanings ? meanings[index] : "unknown status";
 }
 
-dv_status dv_fail(dv_error *error, dv_status status, const char *format, ...) {
+void dv_set_error(dv_error *error, dv_status status, const char *format, ...) {
     if (!error)
-        return status;
+        return;
     /* Formatted beside the error, because its old text may be among the arguments. */
     char text[DV_ERROR_TEXT_BYTES];
     va_list arguments;
@@ -37,5 +37,4 @@ dv_status dv_fail(dv_error *error, dv_status status, const char *format, ...) {
         memcpy(text + sizeof text - 4, "...", 4);
     error->status = status;
     memcpy(error->text, text, sizeof text);
-    return status;
 }

@@ -4,16 +4,18 @@
 
 #include <division/status.h>
 
-/* Writes status and message into `error`, unless it is NULL, and returns `status`:
- *     return dv_fail(error, DV_ERROR_IO, "%s: %s", path, strerror(errno)); */
-dv_status dv_fail(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
+/* Writes status and message into `error`, unless it is NULL, and is `status`:
+ *     return dv_fail(error, DV_ERROR_IO, "%s: %s", path, strerror(errno));
+ * A macro, so that compilers see which status is returned. */
+#define dv_fail(error, status, ...) (dv_set_error(error, status, __VA_ARGS__), (status))
+void dv_set_error(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
 
 /* Returns from the calling function if `expression` did not succeed. */
-#define DV_TRY(expression)                                                                                             \
-    do {                                                                                                               \
-        dv_status dv_try_status_ = (expression);                                                                       \
-        if (dv_try_status_ != DV_OK)                                                                                   \
-            return dv_try_status_;                                                                                     \
+#define DV_TRY(expression)                       \
+    do {                                         \
+        dv_status dv_try_status_ = (expression); \
+        if (dv_try_status_ != DV_OK)             \
+            return dv_try_status_;               \
     } while (0)
 
 #endif

@@ -146,7 +146,8 @@ dv_status dv_codec_parse(const char *text, dv_codec *codec, dv_error *error) {
     for (size_t i = 0; i < made.kind->option_count; i++)
         made.options[i] = made.kind->options[i].preset;
     if (text[name.length] == ':' && rest.length == 0)
-        return dv_fail(error, DV_ERROR_OPTION, "%s: nothing after the colon: drop it or name an option", made.kind->name);
+        return dv_fail(error, DV_ERROR_OPTION, "%s: nothing after the colon: drop it or name an option",
+                       made.kind->name);
     while (rest.length) {
         span value = cut(&rest, ',');
         span option = cut(&value, '=');
@@ -256,8 +257,8 @@ dv_status dv_codec_decode_images(const dv_codec *codec, const dv_map *map, const
     return codec->kind->decode(&call, (const uint8_t *)packed + first * call.record_bytes, dst, error);
 }
 
-dv_status dv_codec_encode(const dv_codec *codec, const dv_map *map, const dv_noise *noise, const void *src, void *packed,
-                          size_t packed_bytes, dv_error *error) {
+dv_status dv_codec_encode(const dv_codec *codec, const dv_map *map, const dv_noise *noise, const void *src,
+                          void *packed, size_t packed_bytes, dv_error *error) {
     return dv_codec_encode_images(codec, map, noise, 0, map ? map->images : 0, src, packed, packed_bytes, error);
 }
 
@@ -266,19 +267,32 @@ dv_status dv_codec_decode(const dv_codec *codec, const dv_map *map, const dv_noi
     return dv_codec_decode_images(codec, map, noise, 0, map ? map->images : 0, packed, packed_bytes, dst, error);
 }
 
+/* The first element of the call that is NaN or infinite, or the number of elements. */
+static size_t first_nonfinite(const dv_codec_call *call, const void *elements, float *value) {
+    size_t count = call->count * dv_map_image_elements(call->map), bytes = dv_type_bytes(call->map->type);
+    for (size_t i = 0; i < count; i++) {
+        dv_convert_to_f32(call->map->type, (const char *)elements + i * bytes, 1, value);
+        if (!isfinite(*value))
+            return i;
+    }
+    return count;
+}
+
+int dv_codec_all_finite(const dv_codec_call *call, const void *elements) {
+    float value;
+    return first_nonfinite(call, elements, &value) == call->count * dv_map_image_elements(call->map);
+}
+
 dv_status dv_codec_fail_nonfinite(const dv_codec_call *call, const void *elements, dv_error *error) {
     const dv_map *map = call->map;
+    const char *name = call->codec->kind->name;
     size_t image_elements = dv_map_image_elements(map), pixels = image_elements / map->channels;
-    for (size_t i = 0; i < call->count * image_elements; i++) {
-        float value;
-        dv_convert_to_f32(map->type, (const char *)elements + i * dv_type_bytes(map->type), 1, &value);
-        if (isfinite(value))
-            continue;
-        size_t within = i % image_elements;
-        size_t channel = map->layout == DV_NHWC ? within % map->channels : within / pixels;
-        return dv_fail(error, DV_ERROR_NONFINITE, "%s: %s in image %zu, channel %zu", call->codec->kind->name,
-                       isnan(value) ? "NaN" : "infinity", call->first + i / image_elements, channel);
-    }
-    return dv_fail(error, DV_ERROR_NONFINITE, "%s: values so large that the sum of a block overflows",
-                   call->codec->kind->name);
+    float value;
+    size_t first = first_nonfinite(call, elements, &value);
+    if (first == call->count * image_elements)
+        return dv_fail(error, DV_ERROR_NONFINITE, "%s: values so large that the sum of a block overflows", name);
+    size_t within = first % image_elements, image = call->first + first / image_elements;
+    size_t channel = map->layout == DV_NHWC ? within % map->channels : within / pixels;
+    return dv_fail(error, DV_ERROR_NONFINITE, "%s: %s in image %zu, channel %zu", name,
+                   isnan(value) ? "NaN" : "infinity", image, channel);
 }

@@ -14,17 +14,10 @@ enum { DITHER_STOCHASTIC, DITHER_SUBTRACTIVE };
 static const char *const dither_words[] = {"stochastic", "subtractive"};
 
 static const dv_codec_option options[] = {
-    [OPTION_BLOCK] = {.name = "block",
-                      .help = "edge of a block, in elements",
-                      .minimum = 2,
-                      .maximum = 64,
-                      .preset = 8},
-    [OPTION_BITS] = {.name = "bits",
-                     .help = "bits of a code",
-                     .minimum = 1,
-                     .maximum = 8,
-                     .preset = 2,
-                     .power_of_two = 1},
+    [OPTION_BLOCK] =
+        {.name = "block", .help = "edge of a block, in elements", .minimum = 2, .maximum = 64, .preset = 8},
+    [OPTION_BITS] =
+        {.name = "bits", .help = "bits of a code", .minimum = 1, .maximum = 8, .preset = 2, .power_of_two = 1},
     [OPTION_DITHER] = {.name = "dither",
                        .help = "stochastic rounding, or dither taken off again at decode (half the variance)",
                        .minimum = DITHER_STOCHASTIC,
@@ -97,6 +90,18 @@ typedef struct piece {
     dv_random key;
 } piece;
 
+/* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next. */
+static ptrdiff_t next_tile(const dv_codec_call *call, size_t image, size_t number) {
+    const dv_map *map = call->map;
+    size_t tiles = map_tiles(map), pixels = map_pixels(map), elements = map->channels * pixels;
+    size_t in_image = DV_TILE_CHANNELS * (map->layout == DV_NHWC ? 1 : pixels);
+    if (number + 1 < tiles)
+        return (ptrdiff_t)(in_image * dv_type_bytes(map->type));
+    if (image + 1 < call->count)
+        return (ptrdiff_t)((elements - number * in_image) * dv_type_bytes(map->type));
+    return 0;
+}
+
 static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size_t index) {
     size_t tiles = map_tiles(call->map), image = index / tiles, number = index % tiles;
     size_t channel = number * DV_TILE_CHANNELS, pixels = map_pixels(call->map);
@@ -105,14 +110,22 @@ static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size
     p.element = (image * call->map->channels * pixels) + channel * (call->map->layout == DV_NHWC ? 1 : pixels);
     if (call->map->channels - channel < p.tile.channels)
         p.tile.channels = call->map->channels - channel;
+    p.tile.next = next_tile(call, image, number);
     const uint64_t words[] = {call->noise.seed, call->noise.step, call->noise.value, call->first + image, number};
     p.key = dv_random_key(words, sizeof words / sizeof *words);
     return p;
 }
 
+/* Maps of one element per channel are kept as they are, if they are finite. */
+static dv_status encode_exact(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
+    if (!dv_codec_all_finite(call, elements))
+        return dv_codec_fail_nonfinite(call, elements, error);
+    return dv_codec_exact.encode(call, elements, records, error);
+}
+
 static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
     if (map_pixels(call->map) == 1)
-        return dv_codec_exact.encode(call, elements, records, error);
+        return encode_exact(call, elements, records, error);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const dv_tile tile = describe_tile(call->codec, call->map);
     size_t pieces = call->count * map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);

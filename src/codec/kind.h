@@ -32,6 +32,9 @@ extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits;
 /* Threads that a call may use. */
 int dv_codec_threads(const dv_codec *codec);
 
+/* True if no element of the call is NaN or infinite. */
+int dv_codec_all_finite(const dv_codec_call *call, const void *elements);
+
 /* The status for a call whose elements are not all finite: finds the first bad one, and names it. */
 dv_status dv_codec_fail_nonfinite(const dv_codec_call *call, const void *elements, dv_error *error);
 

@@ -43,6 +43,7 @@ typedef struct dv_tile {
     size_t blocks[3]; /* per side */
     int bits;         /* per code: 1, 2, 4 or 8 */
     bool subtractive; /* dither */
+    ptrdiff_t next;   /* bytes from this tile's elements to those that are encoded after it; 0 if none are */
 } dv_tile;
 
 /* Where the parts of a packed tile are. Sizes in elements; [blocks][channels] in NHWC,

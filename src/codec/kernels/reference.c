@@ -21,7 +21,7 @@ static float load(dv_type type, const void *src, size_t index) {
 static void store(dv_type type, void *dst, size_t index, float value) {
     switch (type) {
     case DV_BF16:
-        ((uint16_t *)dst)[index] = dv_bf16_nearest(value);
+        ((uint16_t *)dst)[index] = dv_bf16_nearest_number(value);
         break;
     case DV_F16:
         ((uint16_t *)dst)[index] = dv_f16_nearest(fmaxf(-DV_F16_MAX, fminf(value, DV_F16_MAX)));
@@ -139,7 +139,7 @@ static bool split_channel(const dv_tile *tile, const void *src, size_t channel, 
                        dv_block_length(tile, 2, block[2]);
         statistics all = reduce_block(tile, src, channel, block);
         float mean = all.minimum == all.maximum ? all.maximum : all.sum / (float)count;
-        uint16_t average = dv_bf16_nearest(mean);
+        uint16_t average = dv_bf16_nearest_number(mean);
         averages[average_index(tile, channel, b)] = average;
         float low = dv_bf16_to_f32(average);
         include(rest, 0, all.minimum - low, all.maximum - low);

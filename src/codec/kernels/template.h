@@ -27,6 +27,8 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+/* The innermost loops are functions of their own: inlined into large ones they lack registers. */
+#define LOOP static __attribute__((noinline))
 
 enum {
     DV_RUN = DV_TILE_CHANNELS, /* elements handled together: arrays of them stay in the L1 cache */
@@ -101,7 +103,7 @@ static void from_f32(dv_type type, const float *src, size_t count, void *dst) {
         memcpy(dst, src, count * sizeof(float));
     else if (type == DV_BF16)
         for (size_t i = 0; i < count; i++)
-            half[i] = dv_bf16_nearest(src[i]);
+            half[i] = dv_bf16_nearest_number(src[i]);
     else
         f32_to_f16(src, count, half);
 }
@@ -122,73 +124,90 @@ INLINE char *element_in(dv_type type, void *dst, size_t index) {
     return (char *)dst + index * (type == DV_F32 ? 4 : 2);
 }
 
+/* Asks for memory that is read soon, while this tile's arithmetic leaves the memory idle: as many
+ * bytes as this run has, of the tile that comes next. */
+INLINE void prefetch_next(const dv_tile *tile, const void *run, size_t bytes) {
+    if (tile->next == 0)
+        return;
+    const char *soon = (const char *)run + tile->next;
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(soon + i, 0, 2);
+}
+
 /* ---- chunks of codes ----------------------------------------------------------------------- */
 
-/* Packs a chunk of codes, one a byte, into `dst`. `bits` is a constant at every call. */
-INLINE void pack_bytes(const uint8_t *codes, size_t bytes, int bits, uint8_t *dst) {
-    for (size_t j = 0; j < bytes; j++) {
-        unsigned packed = codes[j];
-        for (int i = 1; i < 8 / bits; i++)
-            packed |= (unsigned)codes[j + (size_t)i * bytes] << (i * bits);
+/* 16 random bits for element `index` of a chunk: one word serves two elements half a chunk apart. */
+INLINE uint32_t dither(dv_random key, uint32_t chunk, uint32_t index) {
+    const uint32_t half = DV_CHUNK / 2;
+    uint32_t word = dv_random_word(key, chunk * half + index % half);
+    return index < half ? word & 0xffff : word >> 16;
+}
+
+/* A fixed-point number rounded up or down at random, to a code. */
+INLINE uint32_t code(int32_t fixed, uint32_t random) {
+    return ((uint32_t)fixed + random) / DV_FIXED_ONE;
+}
+
+/* Makes codes of a whole chunk of fixed-point numbers and packs them. `bits` is a constant, not 8. */
+INLINE void pack_whole(dv_random key, uint32_t chunk, const int32_t *restrict fixed, int bits, uint8_t *restrict dst) {
+    const uint32_t per_byte = 8 / (uint32_t)bits, bytes = DV_CHUNK / per_byte;
+    for (uint32_t j = 0; j < bytes; j++) {
+        uint32_t packed = 0;
+        for (uint32_t i = 0, index = j; i < per_byte; i++, index += bytes) {
+            /* index = j + i * bytes, but in a form that shows which half of the chunk it is in */
+            uint32_t within = j + i * bytes % (DV_CHUNK / 2);
+            uint32_t word = dv_random_word(key, chunk * (DV_CHUNK / 2) + within);
+            packed |= code(fixed[index], i * bytes < DV_CHUNK / 2 ? word & 0xffff : word >> 16) << (i * (uint32_t)bits);
+        }
         dst[j] = (uint8_t)packed;
     }
 }
 
-INLINE void unpack_bytes(const uint8_t *src, size_t bytes, int bits, uint8_t *codes) {
-    for (int i = 0; i < 8 / bits; i++)
+/* The same for any number of elements and bits. */
+static void pack_rest(dv_random key, uint32_t chunk, const int32_t *fixed, size_t count, int bits, uint8_t *dst) {
+    size_t bytes = dv_chunk_bytes(count, bits);
+    memset(dst, 0, bytes);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t value = code(fixed[i], dither(key, chunk, (uint32_t)i));
+        dst[i % bytes] |= (uint8_t)(value << (i / bytes * (size_t)bits));
+    }
+}
+
+LOOP void pack_chunk(dv_random key, uint32_t chunk, const int32_t *fixed, size_t count, int bits, uint8_t *dst) {
+    if (count < DV_CHUNK || bits == 8)
+        pack_rest(key, chunk, fixed, count, bits, dst);
+    else if (bits == 2)
+        pack_whole(key, chunk, fixed, 2, dst);
+    else if (bits == 4)
+        pack_whole(key, chunk, fixed, 4, dst);
+    else
+        pack_whole(key, chunk, fixed, 1, dst);
+}
+
+/* Codes of a chunk as numbers. `bits` and, but for a last chunk, `bytes` are constants. */
+INLINE void unpack_bytes(const uint8_t *restrict src, size_t bytes, int bits, float *restrict levels) {
+    for (size_t i = 0; i < 8 / (size_t)bits; i++)
         for (size_t j = 0; j < bytes; j++)
-            codes[j + (size_t)i * bytes] = (uint8_t)(src[j] >> (i * bits) & ((1 << bits) - 1));
+            levels[i * bytes + j] = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
 }
 
-/* `codes` has room for, and in packing zeros up to, DV_CHUNK elements and 8 more. */
-static void pack_chunk(const uint8_t *codes, size_t count, int bits, uint8_t *dst) {
+/* The level of each code of a chunk, in steps: the code itself, or with the dither taken off again. May
+ * write 7 levels more than `count`. */
+LOOP void unpack_chunk(dv_random key, uint32_t chunk, bool subtractive, const uint8_t *src, size_t count, int bits,
+                       float *levels) {
     size_t bytes = dv_chunk_bytes(count, bits);
     if (bits == 2 && count == DV_CHUNK)
-        pack_bytes(codes, DV_CHUNK / 4, 2, dst);
+        unpack_bytes(src, DV_CHUNK / 4, 2, levels);
     else if (bits == 2)
-        pack_bytes(codes, bytes, 2, dst);
+        unpack_bytes(src, bytes, 2, levels);
     else if (bits == 1)
-        pack_bytes(codes, bytes, 1, dst);
+        unpack_bytes(src, bytes, 1, levels);
     else if (bits == 4)
-        pack_bytes(codes, bytes, 4, dst);
+        unpack_bytes(src, bytes, 4, levels);
     else
-        memcpy(dst, codes, count);
-}
-
-static void unpack_chunk(const uint8_t *src, size_t count, int bits, uint8_t *codes) {
-    size_t bytes = dv_chunk_bytes(count, bits);
-    if (bits == 2 && count == DV_CHUNK)
-        unpack_bytes(src, DV_CHUNK / 4, 2, codes);
-    else if (bits == 2)
-        unpack_bytes(src, bytes, 2, codes);
-    else if (bits == 1)
-        unpack_bytes(src, bytes, 1, codes);
-    else if (bits == 4)
-        unpack_bytes(src, bytes, 4, codes);
-    else
-        memcpy(codes, src, count);
-}
-
-/* Rounds a chunk of fixed-point numbers up or down at random, to codes. */
-INLINE void dither_chunk(dv_random key, uint32_t chunk, const int32_t *fixed, uint8_t *codes) {
-    const uint32_t half = DV_CHUNK / 2;
-    for (uint32_t j = 0; j < half; j++) {
-        uint32_t word = dv_random_word(key, chunk * half + j);
-        codes[j] = (uint8_t)(((uint32_t)fixed[j] + (word & 0xffff)) / DV_FIXED_ONE);
-        codes[j + half] = (uint8_t)(((uint32_t)fixed[j + half] + (word >> 16)) / DV_FIXED_ONE);
-    }
-}
-
-/* The level of each code in steps: itself, or with the dither taken off again. */
-INLINE void level_chunk(dv_random key, uint32_t chunk, bool subtractive, const uint8_t *codes, float *levels) {
-    const uint32_t half = DV_CHUNK / 2;
-    for (uint32_t j = 0; j < DV_CHUNK; j++)
-        levels[j] = (float)codes[j];
-    for (uint32_t j = 0; subtractive && j < half; j++) {
-        uint32_t word = dv_random_word(key, chunk * half + j);
-        levels[j] += 0.5f - (float)(int32_t)(word & 0xffff) * (1.0f / DV_FIXED_ONE);
-        levels[j + half] += 0.5f - (float)(int32_t)(word >> 16) * (1.0f / DV_FIXED_ONE);
-    }
+        unpack_bytes(src, bytes, 8, levels);
+    for (uint32_t j = 0; subtractive && j < count; j++)
+        levels[j] += 0.5f - (float)(int32_t)dither(key, chunk, j) * (1.0f / DV_FIXED_ONE);
 }
 
 /* Collects runs of fixed-point numbers and writes them out by chunks. */
@@ -201,12 +220,8 @@ typedef struct packer {
     int32_t fixed[DV_CHUNK + DV_RUN];
 } packer;
 
-static void packer_write(packer *p, const int32_t *fixed, size_t count) {
-    uint8_t codes[DV_CHUNK + 8];
-    dither_chunk(p->key, p->chunk++, fixed, codes);
-    if (count < DV_CHUNK)
-        memset(codes + count, 0, sizeof codes - count);
-    pack_chunk(codes, count, p->bits, p->dst);
+INLINE void packer_write(packer *p, size_t first, size_t count) {
+    pack_chunk(p->key, p->chunk++, p->fixed + first, count, p->bits, p->dst);
     p->dst += dv_chunk_bytes(count, p->bits);
 }
 
@@ -214,16 +229,15 @@ static void packer_write(packer *p, const int32_t *fixed, size_t count) {
 INLINE void packer_add(packer *p, size_t count) {
     size_t end = p->fill + count, done = 0;
     for (; end - done >= DV_CHUNK; done += DV_CHUNK)
-        packer_write(p, p->fixed + done, DV_CHUNK);
+        packer_write(p, done, DV_CHUNK);
     p->fill = end - done;
     for (size_t i = 0; done && i < p->fill; i++)
         p->fixed[i] = p->fixed[done + i];
 }
 
 static void packer_finish(packer *p) {
-    memset(p->fixed + p->fill, 0, (DV_CHUNK - p->fill) * sizeof *p->fixed);
     if (p->fill)
-        packer_write(p, p->fixed, p->fill);
+        packer_write(p, 0, p->fill);
 }
 
 /* Hands out runs of levels from a stream of codes. */
@@ -239,11 +253,8 @@ typedef struct unpacker {
 } unpacker;
 
 static void unpacker_read(unpacker *u) {
-    uint8_t codes[DV_CHUNK + 8];
     size_t count = least(u->left, DV_CHUNK);
-    memset(codes, 0, sizeof codes);
-    unpack_chunk(u->src, count, u->bits, codes);
-    level_chunk(u->key, u->chunk++, u->subtractive, codes, u->levels + u->last);
+    unpack_chunk(u->key, u->chunk++, u->subtractive, u->src, count, u->bits, u->levels + u->last);
     u->src += dv_chunk_bytes(count, u->bits);
     u->left -= count;
     u->last += count;
@@ -280,22 +291,23 @@ static void columns_clear(columns *all, size_t count) {
 }
 
 /* Adds `items` rows, each `count` long and `stride` after the one before. `items` is a constant. */
-INLINE void columns_add_items(columns *all, const float *x, size_t stride, size_t items, size_t count) {
+INLINE void columns_add_items(columns *all, const float *restrict x, size_t stride, size_t items, size_t count) {
+    float *restrict sums = all->sum, *restrict minima = all->minimum, *restrict maxima = all->maximum;
     for (size_t i = 0; i < count; i++) {
-        float sum = all->sum[i], minimum = all->minimum[i], maximum = all->maximum[i];
+        float sum = sums[i], minimum = minima[i], maximum = maxima[i];
         for (size_t j = 0; j < items; j++) {
             float value = x[j * stride + i];
             sum += value;
             minimum = smaller(value, minimum);
             maximum = larger(value, maximum);
         }
-        all->sum[i] = sum;
-        all->minimum[i] = minimum;
-        all->maximum[i] = maximum;
+        sums[i] = sum;
+        minima[i] = minimum;
+        maxima[i] = maximum;
     }
 }
 
-static void columns_add(columns *all, const float *x, size_t stride, size_t items, size_t count) {
+LOOP void columns_add(columns *all, const float *x, size_t stride, size_t items, size_t count) {
     for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride)
         columns_add_items(all, x, stride, DV_GROUP, count);
     switch (items) { /* what is left at the end of a map is often the same: 28 = 3 x 8 + 4, 14 = 8 + 6, 7 */
@@ -332,7 +344,7 @@ static void average_blocks(const columns *all, size_t count, float pixels, uint1
     for (size_t i = 0; i < count; i++) {
         float minimum = all->minimum[i], maximum = all->maximum[i];
         float mean = all->sum[i] / pixels;
-        averages[i] = dv_bf16_nearest(minimum == maximum ? maximum : mean);
+        averages[i] = dv_bf16_nearest_number(minimum == maximum ? maximum : mean);
         float low = dv_bf16_to_f32(averages[i]);
         rest->minimum[i] = smaller(minimum - low, rest->minimum[i]);
         rest->maximum[i] = larger(maximum - low, rest->maximum[i]);
@@ -384,23 +396,34 @@ INLINE void repeat(float *values, size_t width, size_t times) {
 }
 
 /* Rows of elements to fixed point, each element of a row with its own average, minimum and inverse. */
-INLINE void quantize(packer *p, const float *restrict x, size_t stride, size_t rows, size_t width,
-                     const float *restrict low, const float *restrict minimum, const float *restrict inverse) {
-    int32_t *restrict fixed = p->fixed + p->fill;
-    for (size_t j = 0; j < rows; j++)
+LOOP void quantize(const float *restrict x, size_t stride, size_t rows, size_t width, const float *restrict low,
+                   const float *restrict minimum, const float *restrict inverse, int32_t *restrict fixed) {
+    for (size_t j = 0; j < rows; j++, x += stride, fixed += width)
         for (size_t i = 0; i < width; i++)
-            fixed[j * width + i] = (int32_t)((x[j * stride + i] - low[i] - minimum[i]) * inverse[i] + 0.5f);
-    packer_add(p, rows * width);
+            fixed[i] = (int32_t)((x[i] - low[i] - minimum[i]) * inverse[i] + 0.5f);
 }
 
-/* The same where all are of one channel. */
-INLINE void quantize_channel(packer *p, const float *restrict x, size_t rows, size_t width, const float *restrict low,
-                             float minimum, float inverse) {
-    int32_t *restrict fixed = p->fixed + p->fill;
-    for (size_t j = 0; j < rows; j++)
+/* The same where all are of one channel, and the rows follow each other. */
+LOOP void quantize_channel(const float *restrict x, size_t rows, size_t width, const float *restrict low, float minimum,
+                           float inverse, int32_t *restrict fixed) {
+    for (size_t j = 0; j < rows; j++, x += width, fixed += width)
         for (size_t i = 0; i < width; i++)
-            fixed[j * width + i] = (int32_t)((x[j * width + i] - low[i] - minimum) * inverse + 0.5f);
-    packer_add(p, rows * width);
+            fixed[i] = (int32_t)((x[i] - low[i] - minimum) * inverse + 0.5f);
+}
+
+/* Rows of levels to elements. */
+LOOP void restore(const float *restrict levels, size_t stride, size_t rows, size_t width, const float *restrict base,
+                  const float *restrict scale, float *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+        for (size_t i = 0; i < width; i++)
+            out[i] = base[i] + scale[i] * levels[i];
+}
+
+LOOP void restore_channel(const float *restrict levels, size_t rows, size_t width, const float *restrict base,
+                          float scale, float *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += width, out += width)
+        for (size_t i = 0; i < width; i++)
+            out[i] = base[i] + scale * levels[i];
 }
 
 /* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. */
@@ -412,20 +435,18 @@ static void decoding_scales(const uint16_t *minima, const uint16_t *steps, size_
     }
 }
 
-/* A row of levels to elements. */
-INLINE void restore(const float *restrict levels, size_t width, const float *restrict base,
-                    const float *restrict scale, float *restrict out) {
-    for (size_t i = 0; i < width; i++)
-        out[i] = base[i] + scale[i] * levels[i];
-}
-
-INLINE void restore_channel(const float *restrict levels, size_t width, const float *restrict base, float scale,
-                            float *restrict out) {
-    for (size_t i = 0; i < width; i++)
-        out[i] = base[i] + scale * levels[i];
-}
-
 /* ---- channels last ------------------------------------------------------------------------- */
+
+/* Converts `pixels` pixels, their channels side by side. */
+static void load_pixels(const dv_tile *tile, const void *src, size_t pixels, float *buffer) {
+    if (tile->channels == tile->pixel_stride) {
+        to_f32(tile->type, src, pixels * tile->channels, buffer);
+        return;
+    }
+    for (size_t j = 0; j < pixels; j++)
+        to_f32(tile->type, element(tile->type, src, j * tile->pixel_stride), tile->channels,
+               buffer + j * tile->channels);
+}
 
 /* Adds `pixels` pixels of a row to the columns. */
 static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all) {
@@ -436,9 +457,7 @@ static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels,
     float buffer[DV_GROUP * DV_RUN];
     for (size_t done = 0; done < pixels; done += DV_GROUP) {
         size_t now = least(DV_GROUP, pixels - done);
-        for (size_t j = 0; j < now; j++)
-            to_f32(tile->type, element(tile->type, src, (done + j) * tile->pixel_stride), tile->channels,
-                   buffer + j * tile->channels);
+        load_pixels(tile, element(tile->type, src, done * tile->pixel_stride), now, buffer);
         columns_add(all, buffer, tile->channels, now, tile->channels);
     }
 }
@@ -505,11 +524,16 @@ INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now) {
 INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
                                    size_t *stride) {
     const char *at = element(tile->type, src, run->pixel * tile->pixel_stride);
+    if (tile->channels == tile->pixel_stride)
+        prefetch_next(tile, at, run->rows * run->width * dv_type_bytes(tile->type));
+    else
+        for (size_t j = 0; j < run->rows; j++)
+            prefetch_next(tile, element(tile->type, at, j * tile->pixel_stride),
+                          run->width * dv_type_bytes(tile->type));
     *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
     if (tile->type == DV_F32)
         return (const float *)(const void *)at;
-    for (size_t j = 0; j < run->rows; j++)
-        to_f32(tile->type, element(tile->type, at, j * tile->pixel_stride), run->width, buffer + j * run->width);
+    load_pixels(tile, at, run->rows * run->width / tile->channels, buffer);
     return buffer;
 }
 
@@ -529,10 +553,25 @@ static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, con
         bf16_to_f32(record->averages + now.block * channels, channels, low);
         repeat(low, channels, now.width / channels);
         const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
-        quantize(&p, x, stride, now.rows, now.width, low, to.minimum, to.inverse);
+        quantize(x, stride, now.rows, now.width, low, to.minimum, to.inverse, p.fixed + p.fill);
+        packer_add(&p, now.rows * now.width);
     }
     packer_finish(&p);
     return true;
+}
+
+/* The other way: the run's levels to elements in `dst`. */
+INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
+                              const float *scale, float *buffer, void *dst) {
+    char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
+    if (tile->type == DV_F32) {
+        restore(levels, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
+        return;
+    }
+    restore(levels, run->width, run->rows, run->width, base, scale, buffer);
+    size_t rows = run->width == tile->pixel_stride ? 1 : run->rows, width = run->rows * run->width / rows;
+    for (size_t j = 0; j < rows; j++)
+        from_f32(tile->type, buffer + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
 }
 
 static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
@@ -547,13 +586,7 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
             base[i] = dv_bf16_to_f32(record->averages[now.block * channels + i]) + minimum[i];
         repeat(base, channels, now.width / channels);
         const float *levels = unpacker_take(&u, now.rows * now.width);
-        for (size_t j = 0; j < now.rows; j++) {
-            char *at = element_in(tile->type, dst, (now.pixel + j) * tile->pixel_stride);
-            float *out = tile->type == DV_F32 ? (float *)(void *)at : buffer;
-            restore(levels + j * now.width, now.width, base, scale, out);
-            if (tile->type != DV_F32)
-                from_f32(tile->type, buffer, now.width, at);
-        }
+        pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
     }
 }
 
@@ -562,36 +595,44 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
+/* Packs the signs of `count` numbers, and gives NaN if any is not finite, else 0. `bytes` is a constant
+ * but for a last chunk. */
+INLINE float pack_signs(const float *restrict x, size_t count, size_t bytes, uint8_t *restrict dst) {
+    float poison[32] = {0}, sum = 0;
+    for (size_t j = 0; j < bytes; j++) {
+        unsigned packed = 0;
+        for (size_t i = 0; i < 8 && (count == DV_CHUNK || i * bytes + j < count); i++) {
+            float value = x[i * bytes + j];
+            packed |= (unsigned)(value > 0) << i;
+            poison[j] += value * 0.0f;
+        }
+        dst[j] = (uint8_t)packed;
+    }
+    for (size_t j = 0; j < 32; j++)
+        sum += poison[j];
+    return sum;
+}
+
 static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *packed) {
     float poison = 0;
     for (size_t done = 0; done < count; done += DV_CHUNK) {
-        float buffer[DV_CHUNK], bad[DV_GROUP] = {0};
-        uint8_t codes[DV_CHUNK + 8] = {0};
+        float buffer[DV_CHUNK];
         size_t now = least(DV_CHUNK, count - done);
         const float *x = as_f32(type, element(type, src, done), now, buffer);
-        for (size_t i = 0; i < now; i++)
-            codes[i] = x[i] > 0;
-        for (size_t i = 0; i + DV_GROUP <= now; i += DV_GROUP)
-            for (size_t j = 0; j < DV_GROUP; j++)
-                bad[j] += x[i + j] * 0.0f;
-        for (size_t i = now / DV_GROUP * DV_GROUP; i < now; i++)
-            poison += x[i] * 0.0f;
-        for (size_t j = 0; j < DV_GROUP; j++)
-            poison += bad[j];
-        pack_chunk(codes, now, 1, packed + done / 8);
+        if (now == DV_CHUNK)
+            poison += pack_signs(x, DV_CHUNK, DV_CHUNK / 8, packed + done / 8);
+        else
+            poison += pack_signs(x, now, dv_chunk_bytes(now, 1), packed + done / 8);
     }
     return poison == 0;
 }
 
 static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
     for (size_t done = 0; done < count; done += DV_CHUNK) {
-        uint8_t codes[DV_CHUNK + 8];
-        float buffer[DV_CHUNK];
+        float levels[DV_CHUNK + 8];
         size_t now = least(DV_CHUNK, count - done);
-        unpack_chunk(packed + done / 8, now, 1, codes);
-        for (size_t i = 0; i < now; i++)
-            buffer[i] = (float)codes[i];
-        from_f32(type, buffer, now, element_in(type, dst, done));
+        unpack_chunk((dv_random){0}, 0, false, packed + done / 8, now, 1, levels);
+        from_f32(type, levels, now, element_in(type, dst, done));
     }
 }
 

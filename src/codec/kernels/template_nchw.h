@@ -97,7 +97,7 @@ INLINE uint16_t average_columns(const columns *all, size_t first, size_t count, 
         maximum = larger(all->maximum[i], maximum);
     }
     float mean = sum / (float)(rows * count);
-    uint16_t average = dv_bf16_nearest(minimum == maximum ? maximum : mean);
+    uint16_t average = dv_bf16_nearest_number(minimum == maximum ? maximum : mean);
     float low = dv_bf16_to_f32(average);
     rest->minimum[channel] = smaller(minimum - low, rest->minimum[channel]);
     rest->maximum[channel] = larger(maximum - low, rest->maximum[channel]);
@@ -159,8 +159,10 @@ static bool nchw_encode(const dv_tile *tile, dv_random key, const void *src, con
                 expand_averages(record->averages + (first + c) * blocks + now.block, 0, tile->edges[2], now.columns,
                                 times, low);
                 const char *at = element(tile->type, src, (first + c) * pixels + now.start);
-                quantize_channel(&p, as_f32(tile->type, at, now.rows * now.columns, buffer), now.rows / times,
-                                 now.columns * times, low, to.minimum[c], to.inverse[c]);
+                prefetch_next(tile, at, now.rows * now.columns * dv_type_bytes(tile->type));
+                quantize_channel(as_f32(tile->type, at, now.rows * now.columns, buffer), now.rows / times,
+                                 now.columns * times, low, to.minimum[c], to.inverse[c], p.fixed + p.fill);
+                packer_add(&p, now.rows * now.columns);
             }
     }
     packer_finish(&p);
@@ -182,8 +184,7 @@ static void nchw_decode(const dv_tile *tile, dv_random key, const dv_tile_record
             char *at = element_in(tile->type, dst, c * pixels + now.start);
             float *out = tile->type == DV_F32 ? (float *)(void *)at : buffer;
             const float *levels = unpacker_take(&u, run);
-            for (size_t j = 0; j < now.rows / times; j++)
-                restore_channel(levels + j * width, width, base, scale[c], out + j * width);
+            restore_channel(levels, now.rows / times, width, base, scale[c], out);
             if (tile->type != DV_F32)
                 from_f32(tile->type, buffer, run, at);
         }

@@ -1,0 +1,54 @@
+/* Versions: of the library itself and of those it stands on. */
+#include <division/info.h>
+
+#include <omp.h>
+#include <spng.h>
+
+const char *dv_version(void) {
+    return DV_VERSION_STRING;
+}
+
+int dv_default_threads(void) {
+    return omp_get_max_threads();
+}
+
+static const char *compiler_version(void) {
+    return __VERSION__;
+}
+
+/* OpenMP tells its version as the month of its specification. */
+static const char *openmp_version(void) {
+    switch (_OPENMP) {
+    case 201511:
+        return "4.5";
+    case 201811:
+        return "5.0";
+    case 202011:
+        return "5.1";
+    case 202111:
+        return "5.2";
+    default:
+        return "before 4.5 or after 5.2";
+    }
+}
+
+typedef struct library {
+    const char *name;
+    const char *(*version)(void);
+} library;
+
+static const library libraries[] = {
+    {"compiler", compiler_version},
+    {"OpenMP", openmp_version},
+    {"libspng", spng_version_string},
+};
+
+enum { LIBRARY_COUNT = sizeof libraries / sizeof *libraries };
+
+const char *dv_library_name_at(size_t index) {
+    return index < LIBRARY_COUNT ? libraries[index].name : NULL;
+}
+
+const char *dv_library_version_at(size_t index) {
+    return index < LIBRARY_COUNT ? libraries[index].version() : NULL;
+}
