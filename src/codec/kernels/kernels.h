@@ -83,12 +83,26 @@ typedef struct dv_codec_kernels {
     void (*to_f32)(dv_type type, const void *src, size_t count, float *dst);
 } dv_codec_kernels;
 
-/* Steps and their inverses, in fixed point with 16 bits behind the point. The inverse is a hair
- * (2^-22) small, so that rounding never lifts the largest element above the largest code; no step
- * is below DV_STEP_MIN, so that the inverse is finite. */
+/* An element above its channel's minimum, in steps, is a 16-bit fixed-point number with `bits` bits
+ * before the point: plus 16 - bits random bits, cut at the point, it is the code. */
+static inline uint32_t dv_fixed_one(int bits) {
+    return UINT32_C(1) << (16 - bits);
+}
+
+/* What an element is multiplied with to get there, from its channel's step. A hair (2^-22) small, so that
+ * rounding never lifts the largest element above the largest code. Channels without a step get 0. */
+static inline float dv_fixed_scale(float step, int bits) {
+    return step > 0 ? (float)dv_fixed_one(bits) * (1.0f - 0x1p-22f) / step : 0.0f;
+}
+
+/* What is subtracted before: the minimum, less half a unit of the fixed point, so that cutting what is
+ * behind the unit rounds to the nearest. */
+static inline float dv_fixed_offset(float minimum, float scale) {
+    return scale > 0 ? minimum - 0.5f / scale : minimum;
+}
+
+/* No step is smaller, so that scales are finite. */
 #define DV_STEP_MIN 0x1p-100f
-#define DV_FIXED_ONE 65536
-#define DV_FIXED_SCALE ((float)DV_FIXED_ONE * (1.0f - 0x1p-22f))
 
 /* f16 ends at 65504; a decoded value just above must not become infinite. */
 #define DV_F16_MAX 65504.0f

@@ -59,11 +59,10 @@ static unsigned get_code(const uint8_t *stream, size_t count, int bits, size_t i
     return *byte >> shift & ((1u << bits) - 1);
 }
 
-/* 16 random bits for element `index`: one word serves two elements half a chunk apart. */
-static uint32_t dither(dv_random key, size_t index) {
-    size_t chunk = index / DV_CHUNK, within = index % DV_CHUNK, half = DV_CHUNK / 2;
-    uint32_t word = dv_random_word(key, (uint32_t)(chunk * half + within % half));
-    return within < half ? word & 0xffff : word >> 16;
+/* 16 - bits random bits for element `index`: one word serves two neighbours. */
+static uint32_t dither(dv_random key, size_t index, int bits) {
+    uint32_t word = dv_random_word(key, (uint32_t)(index / 2));
+    return (index % 2 ? word >> 16 : word & 0xffff) >> bits;
 }
 
 /* ---- tiles --------------------------------------------------------------------------------- */
@@ -175,12 +174,12 @@ static bool division_encode(const dv_tile *tile, dv_random key, const void *src,
         size_t channel = last ? index % tile->channels : index / pixels;
         size_t pixel = last ? index / tile->channels : index % pixels;
         float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
-        float step = dv_bf16_to_f32(record->steps[channel]);
-        float inverse = step > 0 ? DV_FIXED_SCALE / step : 0;
+        float scale = dv_fixed_scale(dv_bf16_to_f32(record->steps[channel]), tile->bits);
+        float offset = dv_fixed_offset(dv_bf16_to_f32(record->minima[channel]), scale);
         float high = load(tile->type, src, element_index(tile, channel, pixel)) - low;
-        float above = high - dv_bf16_to_f32(record->minima[channel]);
-        uint32_t fixed = (uint32_t)(int32_t)(above * inverse + 0.5f);
-        put_code(record->codes, count, tile->bits, index, (fixed + dither(key, index)) / DV_FIXED_ONE);
+        uint32_t fixed = (uint32_t)(int32_t)((high - offset) * scale);
+        uint32_t code = (fixed + dither(key, index, tile->bits)) / dv_fixed_one(tile->bits);
+        put_code(record->codes, count, tile->bits, index, code);
     }
     return true;
 }
@@ -198,7 +197,7 @@ static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_re
             float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
             float level = (float)get_code(record->codes, count, tile->bits, index);
             if (tile->subtractive)
-                level += 0.5f - (float)dither(key, index) * (1.0f / DV_FIXED_ONE);
+                level += 0.5f - (float)dither(key, index, tile->bits) / (float)dv_fixed_one(tile->bits);
             store(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
         }
     }

@@ -136,52 +136,53 @@ INLINE void prefetch_next(const dv_tile *tile, const void *run, size_t bytes) {
 
 /* ---- chunks of codes ----------------------------------------------------------------------- */
 
-/* 16 random bits for element `index` of a chunk: one word serves two elements half a chunk apart. */
-INLINE uint32_t dither(dv_random key, uint32_t chunk, uint32_t index) {
-    const uint32_t half = DV_CHUNK / 2;
-    uint32_t word = dv_random_word(key, chunk * half + index % half);
-    return index < half ? word & 0xffff : word >> 16;
+/* 16 random bits for each element of a chunk: one word serves two neighbours, on a little-endian
+ * machine the lower half the first. (8 more than a chunk, for last chunks that are packed in whole bytes.) */
+typedef union chunk_random {
+    uint32_t words[DV_CHUNK / 2 + 4];
+    uint16_t halves[DV_CHUNK + 8];
+} chunk_random;
+
+INLINE void dither_chunk(dv_random key, uint32_t chunk, chunk_random *random) {
+    for (uint32_t j = 0; j < DV_CHUNK / 2; j++)
+        random->words[j] = dv_random_word(key, chunk * (DV_CHUNK / 2) + j);
 }
 
 /* A fixed-point number rounded up or down at random, to a code. */
-INLINE uint32_t code(int32_t fixed, uint32_t random) {
-    return ((uint32_t)fixed + random) / DV_FIXED_ONE;
+INLINE uint16_t round_at_random(uint16_t fixed, uint16_t random, int bits) {
+    return (uint16_t)((uint16_t)(fixed + (uint16_t)(random >> bits)) >> (16 - bits));
 }
 
-/* Makes codes of a whole chunk of fixed-point numbers and packs them. `bits` is a constant, not 8. */
-INLINE void pack_whole(dv_random key, uint32_t chunk, const int32_t *restrict fixed, int bits, uint8_t *restrict dst) {
-    const uint32_t per_byte = 8 / (uint32_t)bits, bytes = DV_CHUNK / per_byte;
-    for (uint32_t j = 0; j < bytes; j++) {
-        uint32_t packed = 0;
-        for (uint32_t i = 0, index = j; i < per_byte; i++, index += bytes) {
-            /* index = j + i * bytes, but in a form that shows which half of the chunk it is in */
-            uint32_t within = j + i * bytes % (DV_CHUNK / 2);
-            uint32_t word = dv_random_word(key, chunk * (DV_CHUNK / 2) + within);
-            packed |= code(fixed[index], i * bytes < DV_CHUNK / 2 ? word & 0xffff : word >> 16) << (i * (uint32_t)bits);
+/* Makes codes of a chunk and packs them. `bits` and, but for a last chunk, `bytes` are constants. */
+INLINE void pack_bytes(const uint16_t *restrict fixed, const uint16_t *restrict random, size_t bytes, int bits,
+                       uint8_t *restrict dst) {
+    for (size_t j = 0; j < bytes; j++) {
+        uint16_t packed = 0;
+        for (size_t i = 0; i < 8 / (size_t)bits; i++) {
+            uint16_t code = round_at_random(fixed[i * bytes + j], random[i * bytes + j], bits);
+            packed = (uint16_t)(packed | code << (i * (size_t)bits));
         }
         dst[j] = (uint8_t)packed;
     }
 }
 
-/* The same for any number of elements and bits. */
-static void pack_rest(dv_random key, uint32_t chunk, const int32_t *fixed, size_t count, int bits, uint8_t *dst) {
+/* Numbers behind the last of a chunk that is not whole must be 0, and get 0 for random. */
+LOOP void pack_chunk(dv_random key, uint32_t chunk, const uint16_t *fixed, size_t count, int bits, uint8_t *dst) {
+    chunk_random random;
     size_t bytes = dv_chunk_bytes(count, bits);
-    memset(dst, 0, bytes);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t value = code(fixed[i], dither(key, chunk, (uint32_t)i));
-        dst[i % bytes] |= (uint8_t)(value << (i / bytes * (size_t)bits));
-    }
-}
-
-LOOP void pack_chunk(dv_random key, uint32_t chunk, const int32_t *fixed, size_t count, int bits, uint8_t *dst) {
-    if (count < DV_CHUNK || bits == 8)
-        pack_rest(key, chunk, fixed, count, bits, dst);
+    dither_chunk(key, chunk, &random);
+    for (size_t j = count; count < DV_CHUNK && j < DV_CHUNK + 8; j++)
+        random.halves[j] = 0;
+    if (bits == 2 && count == DV_CHUNK)
+        pack_bytes(fixed, random.halves, DV_CHUNK / 4, 2, dst);
     else if (bits == 2)
-        pack_whole(key, chunk, fixed, 2, dst);
+        pack_bytes(fixed, random.halves, bytes, 2, dst);
+    else if (bits == 1)
+        pack_bytes(fixed, random.halves, bytes, 1, dst);
     else if (bits == 4)
-        pack_whole(key, chunk, fixed, 4, dst);
+        pack_bytes(fixed, random.halves, bytes, 4, dst);
     else
-        pack_whole(key, chunk, fixed, 1, dst);
+        pack_bytes(fixed, random.halves, bytes, 8, dst);
 }
 
 /* Codes of a chunk as numbers. `bits` and, but for a last chunk, `bytes` are constants. */
@@ -206,8 +207,13 @@ LOOP void unpack_chunk(dv_random key, uint32_t chunk, bool subtractive, const ui
         unpack_bytes(src, bytes, 4, levels);
     else
         unpack_bytes(src, bytes, 8, levels);
-    for (uint32_t j = 0; subtractive && j < count; j++)
-        levels[j] += 0.5f - (float)(int32_t)dither(key, chunk, j) * (1.0f / DV_FIXED_ONE);
+    if (!subtractive)
+        return;
+    chunk_random random;
+    float unit = 1.0f / (float)dv_fixed_one(bits);
+    dither_chunk(key, chunk, &random);
+    for (size_t j = 0; j < count; j++)
+        levels[j] += 0.5f - (float)(random.halves[j] >> bits) * unit;
 }
 
 /* Collects runs of fixed-point numbers and writes them out by chunks. */
@@ -217,7 +223,7 @@ typedef struct packer {
     uint32_t chunk; /* the next */
     uint8_t *dst;
     size_t fill;
-    int32_t fixed[DV_CHUNK + DV_RUN];
+    uint16_t fixed[DV_CHUNK + DV_RUN + DV_GROUP]; /* a run may write a vector further */
 } packer;
 
 INLINE void packer_write(packer *p, size_t first, size_t count) {
@@ -236,6 +242,8 @@ INLINE void packer_add(packer *p, size_t count) {
 }
 
 static void packer_finish(packer *p) {
+    for (size_t i = p->fill; i < DV_CHUNK + DV_GROUP; i++)
+        p->fixed[i] = 0;
     if (p->fill)
         packer_write(p, 0, p->fill);
 }
@@ -352,9 +360,9 @@ static void average_blocks(const columns *all, size_t count, float pixels, uint1
     }
 }
 
-/* What turns an element into a multiple of its channel's step. */
+/* What turns an element less its average into fixed point. */
 typedef struct scales {
-    float minimum[DV_RUN], inverse[DV_RUN];
+    float offset[DV_RUN], scale[DV_RUN];
 } scales;
 
 /* Chooses minimum and step of `count` channels. False if any of them was not finite. */
@@ -368,8 +376,8 @@ static bool choose_steps(const residue *rest, size_t count, int bits, uint16_t *
         bool constant = rest->minimum[i] == rest->maximum[i];
         steps[i] = (uint16_t)(dv_bf16_up(constant ? range : wanted) | (constant ? 0x8000 : 0));
         float step = dv_bf16_to_f32(steps[i]);
-        to->minimum[i] = minimum;
-        to->inverse[i] = step > 0 ? DV_FIXED_SCALE / step : 0;
+        to->scale[i] = dv_fixed_scale(step, bits);
+        to->offset[i] = dv_fixed_offset(minimum, to->scale[i]);
         poison += rest->poison[i] + minimum * 0.0f + step * 0.0f;
     }
     return poison == 0;
@@ -395,20 +403,20 @@ INLINE void repeat(float *values, size_t width, size_t times) {
             values[i * width + j] = values[j];
 }
 
-/* Rows of elements to fixed point, each element of a row with its own average, minimum and inverse. */
+/* Rows of elements to fixed point, each element of a row with its own average, offset and scale. */
 LOOP void quantize(const float *restrict x, size_t stride, size_t rows, size_t width, const float *restrict low,
-                   const float *restrict minimum, const float *restrict inverse, int32_t *restrict fixed) {
+                   const float *restrict offset, const float *restrict scale, uint16_t *restrict fixed) {
     for (size_t j = 0; j < rows; j++, x += stride, fixed += width)
         for (size_t i = 0; i < width; i++)
-            fixed[i] = (int32_t)((x[i] - low[i] - minimum[i]) * inverse[i] + 0.5f);
+            fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset[i]) * scale[i]);
 }
 
 /* The same where all are of one channel, and the rows follow each other. */
-LOOP void quantize_channel(const float *restrict x, size_t rows, size_t width, const float *restrict low, float minimum,
-                           float inverse, int32_t *restrict fixed) {
+LOOP void quantize_channel(const float *restrict x, size_t rows, size_t width, const float *restrict low, float offset,
+                           float scale, uint16_t *restrict fixed) {
     for (size_t j = 0; j < rows; j++, x += width, fixed += width)
         for (size_t i = 0; i < width; i++)
-            fixed[i] = (int32_t)((x[i] - low[i] - minimum) * inverse + 0.5f);
+            fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset) * scale);
 }
 
 /* Rows of levels to elements. */
@@ -489,34 +497,65 @@ static void nhwc_average(const dv_tile *tile, const void *src, uint16_t *average
             }
 }
 
-/* The averages of the first block of the row that `row` (depth and height together) is in. */
-INLINE size_t first_block_of_row(const dv_tile *tile, size_t row) {
-    size_t z = row / tile->sides[1], y = row % tile->sides[1];
-    return (z / tile->edges[0] * tile->blocks[1] + y / tile->edges[1]) * tile->blocks[2];
-}
-
-/* A row of pixels in the second pass, cut into runs that lie in one block. With few channels the
- * pixels of a run are one row of it, else each is one. */
+/* A run of pixels in the second pass: a part of a row that lies in one block. With few channels its
+ * pixels are repeated into one row of the run, else each pixel is a row. */
 typedef struct pixel_run {
-    size_t pixel; /* the first, counted from the tile's */
-    size_t block;
-    size_t rows, width; /* of the run */
+    size_t x, y, z;     /* where it starts */
+    size_t pixel;       /* the same, in pixels from the tile's first */
+    size_t left;        /* pixels of the block's row from here on */
+    size_t band, block; /* the first block of its row of blocks, and its own */
+    size_t pixels;      /* of the run */
+    size_t rows, width; /* the same, as rows of elements */
 } pixel_run;
 
-/* Moves on to the next run; the first if `width` is 0. False at the end of the tile. */
-INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now) {
-    size_t channels = tile->channels;
-    size_t pixel = now->pixel + now->rows * now->width / channels;
-    if (pixel == dv_tile_pixels(tile))
+/* Sets the sizes of a run that starts where it says. */
+INLINE void pixel_run_measure(const dv_tile *tile, pixel_run *now, size_t most) {
+    now->pixels = least(now->left, most);
+    size_t together = tile->channels < DV_SHORT && tile->channels == tile->pixel_stride ? now->pixels : 1;
+    now->rows = together == 1 ? now->pixels : 1;
+    now->width = tile->channels * together;
+}
+
+static pixel_run pixel_run_first(const dv_tile *tile, size_t most) {
+    pixel_run first = {.left = tile->edges[2]};
+    pixel_run_measure(tile, &first, most);
+    return first;
+}
+
+/* The first block of the row of blocks that the row after (y, z) is in; `band` is that of the row before. */
+static size_t next_band(const dv_tile *tile, size_t band, size_t y, size_t z) {
+    if (y < tile->sides[1])
+        return y % tile->edges[1] ? band : band + tile->blocks[2];
+    bool same_depth = (z + 1) % tile->edges[0] != 0;
+    return same_depth ? band - (tile->blocks[1] - 1) * tile->blocks[2] : band + tile->blocks[2];
+}
+
+/* Goes to the first pixel of the next row. */
+static void pixel_run_next_row(const dv_tile *tile, pixel_run *now) {
+    now->x = 0;
+    now->y++;
+    now->band = next_band(tile, now->band, now->y, now->z);
+    now->block = now->band;
+    if (now->y == tile->sides[1]) {
+        now->y = 0;
+        now->z++;
+    }
+}
+
+/* Moves on to the next run, of at most `most` pixels. False at the end of the tile. */
+INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now, size_t most) {
+    now->pixel += now->pixels;
+    now->x += now->pixels;
+    now->left -= now->pixels;
+    if (now->x == tile->sides[2])
+        pixel_run_next_row(tile, now);
+    else if (now->left == 0)
+        now->block++;
+    if (now->z == tile->sides[0])
         return false;
-    size_t row = pixel / tile->sides[2], x = pixel % tile->sides[2];
-    size_t left = least(tile->edges[2] - x % tile->edges[2], tile->sides[2] - x);
-    size_t pixels = least(left, DV_RUN / channels);
-    size_t together = channels < DV_SHORT && channels == tile->pixel_stride ? pixels : 1;
-    *now = (pixel_run){.pixel = pixel,
-                       .block = first_block_of_row(tile, row) + x / tile->edges[2],
-                       .rows = pixels / together,
-                       .width = channels * together};
+    if (now->left == 0)
+        now->left = least(tile->edges[2], tile->sides[2] - now->x);
+    pixel_run_measure(tile, now, most);
     return true;
 }
 
@@ -533,7 +572,7 @@ INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const p
     *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
     if (tile->type == DV_F32)
         return (const float *)(const void *)at;
-    load_pixels(tile, at, run->rows * run->width / tile->channels, buffer);
+    load_pixels(tile, at, run->pixels, buffer);
     return buffer;
 }
 
@@ -545,17 +584,19 @@ static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, con
         return false;
 
     size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
-    repeat(to.minimum, channels, times);
-    repeat(to.inverse, channels, times);
+    repeat(to.offset, channels, times);
+    repeat(to.scale, channels, times);
     float low[DV_RUN], buffer[DV_RUN];
     packer p = {.key = key, .bits = tile->bits, .dst = record->codes};
-    for (pixel_run now = {0}; pixel_run_next(tile, &now);) {
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
         bf16_to_f32(record->averages + now.block * channels, channels, low);
-        repeat(low, channels, now.width / channels);
+        repeat(low, channels, now.rows == 1 ? now.pixels : 1);
         const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
-        quantize(x, stride, now.rows, now.width, low, to.minimum, to.inverse, p.fixed + p.fill);
+        quantize(x, stride, now.rows, now.width, low, to.offset, to.scale, p.fixed + p.fill);
         packer_add(&p, now.rows * now.width);
-    }
+    } while (pixel_run_next(tile, &now, most));
     packer_finish(&p);
     return true;
 }
@@ -581,13 +622,15 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
     repeat(scale, channels, repetitions(channels, tile->edges[2]));
     unpacker u = {.key = key, .bits = tile->bits, .subtractive = tile->subtractive, .src = record->codes};
     u.left = channels * dv_tile_pixels(tile);
-    for (pixel_run now = {0}; pixel_run_next(tile, &now);) {
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
         for (size_t i = 0; i < channels; i++)
             base[i] = dv_bf16_to_f32(record->averages[now.block * channels + i]) + minimum[i];
-        repeat(base, channels, now.width / channels);
+        repeat(base, channels, now.rows == 1 ? now.pixels : 1);
         const float *levels = unpacker_take(&u, now.rows * now.width);
         pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
-    }
+    } while (pixel_run_next(tile, &now, most));
 }
 
 /* ---- channels first ------------------------------------------------------------------------ */
