@@ -1,0 +1,28 @@
+/* A value as it survived from forward to backward, whichever way that was. Layers ask for images of it,
+ * a slice at a time, right before they use them, and do not know how it was kept. */
+#ifndef DV_NN_KEPT_H
+#define DV_NN_KEPT_H
+
+#include <division/codec.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dv_kept {
+    dv_map map;          /* of the value */
+    dv_codec codec;      /* how `data` is packed; unused if `exact` or only bits are kept */
+    dv_noise noise;      /* that it was packed with */
+    const void *exact;   /* the value itself, or NULL */
+    const void *packed;  /* its packed form, or NULL */
+    size_t packed_bytes; /* of it */
+    const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL */
+} dv_kept;
+
+/* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
+ * `buffer`, which has room for them, after unpacking into it. Never fails on what was packed before. */
+const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer);
+
+/* The bits of those images, in the order of the `bits` codec, dv_bits_stride(map) apart: where they are, or
+ * in `buffer`, which has room for them, made from the exact value. */
+const uint8_t *dv_kept_bits(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer);
+
+#endif

@@ -1,0 +1,14 @@
+/* Sizes that several kinds of layers share. */
+#include "nn/layer.h"
+
+size_t dv_bits_stride(const dv_map *map) {
+    size_t bytes = (dv_map_image_elements(map) + 7) / 8;
+    return (bytes + 63) / 64 * 64;
+}
+
+size_t dv_slice_images(size_t images, size_t image_bytes) {
+    size_t slice = images;
+    while (slice > 1 && (images % slice != 0 || slice * image_bytes > DV_SLICE_BYTES))
+        slice--;
+    return slice;
+}

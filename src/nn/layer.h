@@ -1,0 +1,171 @@
+/* What a layer is: shapes, needs, forward, backward. One file per kind of layer implements it; the graph
+ * wires layers together, decides how values survive from forward to backward, and owns all memory.
+ *
+ * Values are maps of the whole batch, channels last (NHWC), in f32 or bf16, all of one type in a graph.
+ * Parameters, their gradients, statistics and sums are f32 whatever the values are.
+ *
+ * A layer's life:
+ *     infer      from the inputs' shapes to the output's shape and the parameters' sizes: no memory yet
+ *     prepare    books workspace and what it saves; makes library primitives (may allocate)
+ *     forward / backward, once a step: no allocation
+ *     destroy    gives back what prepare made
+ *
+ * Every reduction has a fixed order that does not depend on the number of threads. */
+#ifndef DV_NN_LAYER_H
+#define DV_NN_LAYER_H
+
+#include "nn/kept.h"
+
+#include <division/codec.h>
+#include <division/layers.h>
+#include <division/status.h>
+#include <stdbool.h>
+
+typedef struct dv_layer dv_layer;
+
+/* What backward must have again of a value. */
+typedef enum dv_need {
+    DV_NEED_NOTHING,
+    DV_NEED_BITS,    /* where it is positive */
+    DV_NEED_NUMBERS, /* all of it, possibly approximate */
+} dv_need;
+
+/* How a parameter starts. */
+typedef enum dv_init {
+    DV_INIT_ZERO,
+    DV_INIT_ONE,
+    DV_INIT_FAN_OUT, /* normal, variance 2 / fan: He's, over the outgoing connections */
+    DV_INIT_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's */
+} dv_init;
+
+enum { DV_LAYER_MAX_PARAMETERS = 2, DV_PARAMETER_MAX_RANK = 5 };
+
+/* A trained array. Memory belongs to the run; NULL until it has given it. */
+typedef struct dv_parameter {
+    const char *name; /* "weight", "bias": with the layer's name before it, torchvision's */
+    int rank;
+    size_t shape[DV_PARAMETER_MAX_RANK]; /* PyTorch's: [out, in / groups, kernel...] */
+    size_t count;                        /* the product */
+    dv_init init;
+    size_t fan;
+    float *data;     /* [count] */
+    float *gradient; /* [count]; backward adds to it */
+} dv_parameter;
+
+/* Arrays that are not trained but belong to the model: running mean and variance. f32 [count]. */
+typedef struct dv_buffer {
+    const char *name; /* "running_mean", "running_var" */
+    size_t count;
+    float start; /* what it is filled with at first */
+    float *data;
+} dv_buffer;
+
+/* One call of forward. */
+typedef struct dv_forward {
+    const void *const *inputs; /* [input_count] whole batches */
+    void *output;              /* may be the memory of inputs[0], if the kind allows it */
+    uint8_t *output_bits;      /* where to leave 1 bit per element, set where the output is positive: image n at
+                                * n * dv_bits_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
+    void *saved;               /* [saved_bytes] kept until backward */
+    void *workspace;           /* [forward_workspace_bytes], contents undefined */
+    bool training;             /* else: inference; nothing is saved, running statistics are used */
+    uint64_t seed, step, key;  /* random numbers: of the training, of the step, of the layer */
+} dv_forward;
+
+/* One call of backward. */
+typedef struct dv_backward {
+    const void *diff_output;      /* whole batch */
+    void *const *diff_inputs;     /* [input_count]; NULL where not wanted; may be the memory of diff_output where the
+                                   * kind allows it (diff_in_place) */
+    const bool *accumulate;       /* [input_count] add to what is in diff_inputs[i], else overwrite it */
+    const dv_kept *const *inputs; /* [input_count]; NULL where not needed */
+    const dv_kept *output;        /* NULL if not needed */
+    const void *saved;
+    void *workspace; /* [backward_workspace_bytes] */
+    uint64_t seed, step, key;
+} dv_backward;
+
+typedef struct dv_layer_kind {
+    const char *name; /* "convolution" */
+
+    /* Checks input_count, inputs and options; sets output, parameters, buffers, needs. */
+    dv_status (*infer)(dv_layer *layer, dv_error *error);
+
+    /* Sets saved_bytes and the workspaces; makes what it needs in layer->prepared. NULL: nothing to do. */
+    dv_status (*prepare)(dv_layer *layer, dv_error *error);
+    void (*destroy)(dv_layer *layer); /* NULL: nothing to do */
+
+    /* On failure the message says what; the caller adds layer and step. */
+    dv_status (*forward)(dv_layer *layer, const dv_forward *call, dv_error *error);
+    dv_status (*backward)(dv_layer *layer, const dv_backward *call, dv_error *error);
+
+    bool in_place;          /* output may be the memory of inputs[0] */
+    unsigned diff_in_place; /* bit i: diff_inputs[i] may be the memory of diff_output (one of them at a time) */
+} dv_layer_kind;
+
+struct dv_layer {
+    const dv_layer_kind *kind;
+    const char *name;    /* "layer1.0.conv2" */
+    const void *options; /* the kind's own struct, owned by the graph */
+    size_t input_count;
+    const dv_map *inputs; /* [input_count] shapes */
+
+    /* set by infer */
+    dv_map output;
+    size_t parameter_count, buffer_count;
+    dv_parameter parameters[DV_LAYER_MAX_PARAMETERS];
+    dv_buffer buffers[2];
+    dv_need input_need;  /* of every input */
+    dv_need output_need; /* of the output */
+
+    /* set by prepare */
+    size_t saved_bytes;
+    size_t forward_workspace_bytes, backward_workspace_bytes;
+    void *prepared;
+};
+
+/* Bytes of one image's bits: a multiple of 64. */
+size_t dv_bits_stride(const dv_map *map);
+
+/* Images that backward should handle together: the largest divisor of the batch such that a slice of a
+ * map of `image_bytes` per image fits in a shared cache (DV_SLICE_BYTES), at least 1. */
+enum { DV_SLICE_BYTES = 8 << 20 };
+size_t dv_slice_images(size_t images, size_t image_bytes);
+
+/* ---- the kinds and their options ------------------------------------------------------------ */
+
+/* input [N, ..., C]; weight [out, in / groups, kernel...] (transposed: [in, out / groups, kernel...]).
+ * Needs its input's numbers. */
+extern const dv_layer_kind dv_convolution, dv_transposed_convolution;
+
+/* Needs the numbers of inputs[0] (not of inputs[1]) and, if relu, the bits of its output. Saves mean and
+ * 1 / standard deviation. Parameters weight and bias [C], buffers running_mean and running_var [C]. */
+extern const dv_layer_kind dv_batch_norm;
+
+extern const dv_layer_kind dv_relu; /* no options; needs the bits of its output; in place */
+extern const dv_layer_kind dv_sum;  /* no options; two or more inputs of one shape; diff is passed on */
+extern const dv_layer_kind dv_concatenation; /* no options; inputs that differ in channels only */
+
+extern const dv_layer_kind dv_max_pooling;     /* saves the winner: 4 bits (window <= 16), else 8 (window <= 256) */
+extern const dv_layer_kind dv_average_pooling; /* needs nothing */
+extern const dv_layer_kind dv_global_average_pooling; /* no options; output has rank 0 */
+
+extern const dv_layer_kind dv_dropout; /* saves one bit per element; identity in inference */
+
+/* input of rank 0: [N, C]; weight [out, in]. Needs its input's numbers. */
+extern const dv_layer_kind dv_linear;
+
+/* ---- the loss ------------------------------------------------------------------------------- */
+
+typedef struct dv_loss_result {
+    double loss;              /* sum over the images */
+    size_t correct, correct5; /* images whose label is the first of the logits, among the first five */
+} dv_loss_result;
+
+/* Softmax cross-entropy of logits [images][classes] (values of the map's type) against labels, with label
+ * smoothing; writes diff = d(mean loss) / d(logits) x scale if diff is not NULL. A label out of range is
+ * DV_ERROR_ARGUMENT and named; logits that are not finite are DV_ERROR_NONFINITE. Deterministic. */
+dv_status dv_softmax_cross_entropy(const dv_map *logits_map, const void *logits, const int32_t *labels, float smoothing,
+                                   float scale, void *diff, dv_loss_result *result, dv_error *error);
+
+#endif
