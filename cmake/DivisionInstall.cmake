@@ -16,11 +16,16 @@ configure_package_config_file(cmake/division-config.cmake.in division-config.cma
   INSTALL_DESTINATION ${package_directory})
 write_basic_package_version_file(division-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/division-config.cmake ${PROJECT_BINARY_DIR}/division-config-version.cmake
-  DESTINATION ${package_directory})
+  cmake/FindoneDNN.cmake DESTINATION ${package_directory})
 
 # Paths in division.pc are relative to where it lies, so that a prefix can be moved as a whole.
 set(pkgconfig_directory ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH prefix_from_pkgconfig
   ${CMAKE_INSTALL_PREFIX}/${pkgconfig_directory} ${CMAKE_INSTALL_PREFIX})
+get_filename_component(oneDNN_directory ${oneDNN_LIBRARY} DIRECTORY)
+set(oneDNN_LINK_FLAGS -ldnnl)
+if(NOT oneDNN_directory IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+  set(oneDNN_LINK_FLAGS "-L${oneDNN_directory} -ldnnl")
+endif()
 configure_file(cmake/division.pc.in division.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/division.pc DESTINATION ${pkgconfig_directory})

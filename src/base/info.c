@@ -2,7 +2,10 @@
 #include <division/info.h>
 
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
 #include <spng.h>
+#include <stdio.h>
 
 const char *dv_version(void) {
     return DV_VERSION_STRING;
@@ -32,6 +35,19 @@ static const char *openmp_version(void) {
     }
 }
 
+static char onednn_text[32];
+
+static void write_onednn_text(void) {
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(onednn_text, sizeof onednn_text, "%d.%d.%d", version->major, version->minor, version->patch);
+}
+
+static const char *onednn_version(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_onednn_text);
+    return onednn_text;
+}
+
 typedef struct library {
     const char *name;
     const char *(*version)(void);
@@ -40,6 +56,7 @@ typedef struct library {
 static const library libraries[] = {
     {"compiler", compiler_version},
     {"OpenMP", openmp_version},
+    {"oneDNN", onednn_version},
     {"libspng", spng_version_string},
 };
 
