@@ -115,7 +115,8 @@ struct dv_layer {
     size_t parameter_count, buffer_count;
     dv_parameter parameters[DV_LAYER_MAX_PARAMETERS];
     dv_buffer buffers[2];
-    dv_need input_need;  /* of every input */
+    dv_need input_need;       /* of the inputs in input_need_mask */
+    unsigned input_need_mask; /* bit i: input i is needed; all ones unless infer says otherwise */
     dv_need output_need; /* of the output */
 
     /* set by prepare */
