@@ -35,6 +35,9 @@ void dv_set_error(dv_error *error, dv_status status, const char *format, ...) {
         snprintf(text, sizeof text, "%s", dv_strerror(status));
     if (length >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?'; /* names of files and options may hold anything */
     error->status = status;
     memcpy(error->text, text, sizeof text);
 }
