@@ -1,4 +1,4 @@
-/* Maps for the codec tests: shapes that are awkward, and values in every element type. */
+/* Maps and codecs for tests: shapes that are awkward, and values in every element type. */
 #ifndef DV_TESTS_MAPS_H
 #define DV_TESTS_MAPS_H
 
@@ -8,6 +8,19 @@
 
 #include <division/codec.h>
 #include <math.h>
+
+/* The codec that a text names. */
+static inline dv_codec codec_of(const char *text) {
+    dv_codec codec = {0};
+    assert_ok(dv_codec_parse(text, &codec, &error));
+    return codec;
+}
+
+static inline size_t packed_bytes_of(const dv_codec *codec, const dv_map *map) {
+    size_t bytes = 0;
+    assert_ok(dv_codec_packed_bytes(codec, map, &bytes, &error));
+    return bytes;
+}
 
 /* "f32 nhwc 5x3x28x31": what to print when a case fails. */
 static inline const char *map_text(const dv_map *map) {

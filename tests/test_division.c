@@ -3,18 +3,6 @@
 
 #include <omp.h>
 
-static dv_codec codec_of(const char *text) {
-    dv_codec codec;
-    assert_ok(dv_codec_parse(text, &codec, &error));
-    return codec;
-}
-
-static size_t packed_bytes_of(const dv_codec *codec, const dv_map *map) {
-    size_t bytes = 0;
-    assert_ok(dv_codec_packed_bytes(codec, map, &bytes, &error));
-    return bytes;
-}
-
 /* Packs and unpacks `src` into `dst`, both of the map's type. */
 static void round_trip(const dv_codec *codec, const dv_map *map, uint64_t seed, const void *src, void *dst) {
     size_t bytes = packed_bytes_of(codec, map);

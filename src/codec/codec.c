@@ -145,23 +145,32 @@ dv_status dv_codec_parse(const char *text, dv_codec *codec, dv_error *error) {
     DV_TRY(find_kind(name, &made.kind, error));
     for (size_t i = 0; i < made.kind->option_count; i++)
         made.options[i] = made.kind->options[i].preset;
-    if (text[name.length] == ':' && rest.length == 0)
-        return dv_fail(error, DV_ERROR_OPTION, "%s: nothing after the colon: drop it or name an option",
-                       made.kind->name);
-    while (rest.length) {
+    for (int more = text[name.length] == ':'; more;) {
+        more = memchr(rest.start, ',', rest.length) != NULL;
         span value = cut(&rest, ',');
         span option = cut(&value, '=');
+        if (option.length == 0)
+            return dv_fail(error, DV_ERROR_OPTION, "%s: no option after a colon or comma: name one or drop the mark",
+                           made.kind->name);
         DV_TRY(set_option(&made, option, value, error));
     }
     *codec = made;
     return DV_OK;
 }
 
+/* True if the codec's kind is one of ours, and not what happened to be in memory. */
+static int is_known(const dv_codec *codec) {
+    for (size_t i = 0; codec && i < KIND_COUNT; i++)
+        if (codec->kind == kinds[i])
+            return 1;
+    return 0;
+}
+
 size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes) {
     size_t length = 0;
     if (bytes)
         *text = 0;
-    if (!codec || !codec->kind)
+    if (!is_known(codec))
         return 0;
     for (size_t i = 0; i <= codec->kind->option_count; i++) {
         size_t room = length < bytes ? bytes - length : 0;
@@ -173,8 +182,9 @@ size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes) {
         const dv_codec_option *option = &codec->kind->options[i - 1];
         int32_t value = codec->options[i - 1];
         char mark = i == 1 ? ':' : ',';
-        length += option->words ? (size_t)snprintf(end, room, "%c%s=%s", mark, option->name, option->words[value])
-                                : (size_t)snprintf(end, room, "%c%s=%d", mark, option->name, value);
+        int word = option->words && value_allowed(option, value);
+        length += word ? (size_t)snprintf(end, room, "%c%s=%s", mark, option->name, option->words[value])
+                       : (size_t)snprintf(end, room, "%c%s=%d", mark, option->name, value);
     }
     return length;
 }
@@ -188,15 +198,15 @@ int dv_codec_threads(const dv_codec *codec) {
 /* A codec that dv_codec_parse could have made: one copied from memory that is not a codec, or with
  * options changed by hand, must not reach the kernels. */
 static dv_status check_codec(const dv_codec *codec, dv_error *error) {
-    size_t known = 0;
-    while (codec && known < KIND_COUNT && kinds[known] != codec->kind)
-        known++;
-    if (!codec || known == KIND_COUNT)
+    if (!is_known(codec))
         return dv_fail(error, DV_ERROR_ARGUMENT, "codec is NULL or was not made by dv_codec_parse");
     for (size_t i = 0; i < codec->kind->option_count; i++)
         if (!value_allowed(&codec->kind->options[i], codec->options[i]))
             return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%d is out of bounds", codec->kind->name,
                            codec->kind->options[i].name, codec->options[i]);
+    if (codec->threads < 0 || codec->threads > DV_CODEC_MAX_THREADS)
+        return dv_fail(error, DV_ERROR_OPTION, "%s: threads=%d: must be 0 to %d", codec->kind->name, codec->threads,
+                       DV_CODEC_MAX_THREADS);
     return DV_OK;
 }
 
@@ -247,7 +257,11 @@ dv_status dv_codec_encode_images(const dv_codec *codec, const dv_map *map, const
                                  size_t count, const void *src, void *packed, size_t packed_bytes, dv_error *error) {
     dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
     DV_TRY(check_call(&call, src, packed, packed_bytes, error));
-    return codec->kind->encode(&call, src, (uint8_t *)packed + first * call.record_bytes, error);
+    uint8_t *records = (uint8_t *)packed + first * call.record_bytes;
+    size_t used = codec->kind->record_bytes(codec, map), padding = call.record_bytes - used;
+    for (size_t n = 0; padding > 0 && n < count; n++)
+        memset(records + n * call.record_bytes + used, 0, padding);
+    return codec->kind->encode(&call, src, records, error);
 }
 
 dv_status dv_codec_decode_images(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,

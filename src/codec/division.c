@@ -56,12 +56,15 @@ static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
     return tile;
 }
 
-/* Bytes of a tile's record: bf16 averages, minima and steps, then codes; rounded up so that the next
- * tile is aligned. */
-static size_t tile_bytes(const dv_tile *tile) {
+/* Bytes of a tile's record: bf16 averages, minima and steps, then codes. */
+static size_t tile_used_bytes(const dv_tile *tile) {
     size_t halves = tile->channels * (dv_tile_blocks(tile) + 2);
-    size_t bytes = 2 * halves + dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
-    return (bytes + DV_PACKED_ALIGNMENT - 1) / DV_PACKED_ALIGNMENT * DV_PACKED_ALIGNMENT;
+    return 2 * halves + dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+}
+
+/* The same rounded up, so that the next tile is aligned. */
+static size_t tile_bytes(const dv_tile *tile) {
+    return (tile_used_bytes(tile) + DV_PACKED_ALIGNMENT - 1) / DV_PACKED_ALIGNMENT * DV_PACKED_ALIGNMENT;
 }
 
 static dv_tile_record tile_record(const dv_tile *tile, uint8_t *bytes) {
@@ -135,6 +138,8 @@ static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t
         piece p = piece_at(call, &tile, i);
         dv_tile_record record = tile_record(&p.tile, records + p.byte);
         const void *src = (const char *)elements + p.element * element_bytes;
+        size_t used = tile_used_bytes(&p.tile);
+        memset(records + p.byte + used, 0, tile_bytes(&p.tile) - used);
         finite = kernels->division_encode(&p.tile, p.key, src, &record) && finite;
     }
     return finite ? DV_OK : dv_codec_fail_nonfinite(call, elements, error);

@@ -21,7 +21,8 @@ typedef struct dv_codec_kind {
     const dv_codec_option *options; /* at most DV_CODEC_MAX_OPTIONS */
     size_t option_count;
 
-    /* Bytes of one image's record. Rounded up to DV_PACKED_ALIGNMENT by the caller. */
+    /* Bytes of one image's record. Rounded up to DV_PACKED_ALIGNMENT by the caller, who zeroes what that
+     * adds; encode writes every byte before. */
     size_t (*record_bytes)(const dv_codec *codec, const dv_map *map);
     dv_status (*encode)(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error);
     dv_status (*decode)(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error);
