@@ -1,0 +1,391 @@
+/* Batch norm, with an addition and a ReLU behind it if wanted.
+ *
+ *     forward    xhat = (x - mean) * istd,  y = f(xhat * weight + bias + addend)
+ *     backward   dz = diff_output where y > 0 (all of it without ReLU), and so the addend's gradient
+ *                d bias = sum dz,  d weight = sum dz * xhat
+ *                dx = weight * istd * (dz - mean(dz) - xhat * mean(dz * xhat))
+ *
+ * Forward reads x twice: for mean and variance, and to write the output with its bits in one pass. Both
+ * statistics come from one pass over x - shift, where shift is the batch's first pixel, so that a mean far
+ * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
+ *
+ * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
+#include "nn/parts.h"
+#include "nn/shape.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WEIGHT, BIAS };              /* parameters */
+enum { RUNNING_MEAN, RUNNING_VAR }; /* buffers */
+enum { ENTRIES_PER_SUM = 32 };      /* elements of a channel that are summed in f32, about */
+
+static const dv_batch_norm_options *options_of(const dv_layer *layer) {
+    return layer->options;
+}
+
+/* Elements per channel. */
+static size_t population(const dv_map *map) {
+    return dv_map_elements(map) / map->channels;
+}
+
+/* ---- infer ----------------------------------------------------------------------------------- */
+
+static dv_status check_options(const dv_layer *layer, dv_error *error) {
+    DV_TRY(dv_layer_check_options(layer, error));
+    const dv_batch_norm_options *options = options_of(layer);
+    if (!(options->epsilon > 0 && isfinite(options->epsilon)))
+        return dv_layer_fail(layer, error, DV_ERROR_OPTION, "epsilon is %g: it must be above 0 (1e-5 is common)",
+                             (double)options->epsilon);
+    if (!(options->momentum >= 0 && options->momentum <= 1))
+        return dv_layer_fail(layer, error, DV_ERROR_OPTION, "momentum is %g: it must be from 0 to 1 (0.1 is common)",
+                             (double)options->momentum);
+    return DV_OK;
+}
+
+static dv_status infer(dv_layer *layer, dv_error *error) {
+    DV_TRY(check_options(layer, error));
+    const dv_batch_norm_options *options = options_of(layer);
+    size_t inputs = options->add ? 2 : 1;
+    DV_TRY(dv_layer_check_inputs(layer, inputs, inputs, error));
+    const dv_map *x = &layer->inputs[0], *addend = &layer->inputs[inputs - 1];
+    if (x->channels != addend->channels || !dv_same_sides(x, addend))
+        return dv_layer_fail(layer, error, DV_ERROR_ARGUMENT, "adds %s to %s: give it two inputs of one shape",
+                             dv_shape(addend).text, dv_shape(x).text);
+    size_t channels = x->channels;
+    layer->output = *x;
+    layer->parameter_count = layer->buffer_count = 2;
+    layer->parameters[WEIGHT] =
+        (dv_parameter){.name = "weight", .rank = 1, .shape = {channels}, .count = channels, .init = DV_INIT_ONE};
+    layer->parameters[BIAS] =
+        (dv_parameter){.name = "bias", .rank = 1, .shape = {channels}, .count = channels, .init = DV_INIT_ZERO};
+    layer->buffers[RUNNING_MEAN] = (dv_buffer){.name = "running_mean", .count = channels, .start = 0};
+    layer->buffers[RUNNING_VAR] = (dv_buffer){.name = "running_var", .count = channels, .start = 1};
+    layer->input_need = DV_NEED_NUMBERS;
+    layer->input_need_mask = 1; /* what is added is not needed again */
+    layer->output_need = options->relu ? DV_NEED_BITS : DV_NEED_NOTHING;
+    return DV_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Two sums per channel, of which every part has its own. */
+typedef struct pair_of_sums {
+    float *extended; /* [DV_MAX_PARTS][2][channels + DV_CHUNK]: what has been summed last */
+    double *partial; /* [DV_MAX_PARTS][2][channels] */
+    double *all;     /* [2][channels] */
+} pair_of_sums;
+
+typedef struct workspace {
+    pair_of_sums sums;
+    float *mean, *scale, *slope, *offset; /* extended. Forward: slope is not used, offset is the bias */
+    void *slice;                          /* backward: images of x, if they cannot be decoded in place */
+    uint8_t *bits;                        /* backward: bits of a slice, if they were not kept */
+} workspace;
+
+static size_t slice_images(const dv_map *map) {
+    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
+}
+
+/* Parts of the whole batch or of a slice of it, whichever has more. */
+static size_t most_parts(const dv_map *map) {
+    size_t elements = dv_map_image_elements(map), whole = dv_part_count(map->images, elements);
+    size_t slice = dv_part_count(slice_images(map), elements);
+    return whole > slice ? whole : slice;
+}
+
+/* Cuts `memory` into arrays, or books it if it is NULL. Returns its bytes. */
+static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, workspace *w) {
+    const dv_map *map = &layer->inputs[0];
+    size_t channels = map->channels, extended = dv_extended(channels) * sizeof(float), offset = 0;
+    size_t parts = most_parts(map);
+    w->sums.extended = dv_carve(memory, &offset, parts * 2 * extended);
+    w->sums.partial = dv_carve(memory, &offset, parts * 2 * channels * sizeof(double));
+    w->sums.all = dv_carve(memory, &offset, 2 * channels * sizeof(double));
+    w->mean = dv_carve(memory, &offset, extended);
+    w->scale = dv_carve(memory, &offset, extended);
+    w->slope = dv_carve(memory, &offset, extended);
+    w->offset = dv_carve(memory, &offset, extended);
+    w->slice = NULL;
+    w->bits = NULL;
+    if (backward) {
+        size_t images = slice_images(map);
+        w->slice = dv_carve(memory, &offset, images * dv_map_image_elements(map) * dv_type_bytes(map->type));
+        if (options_of(layer)->relu)
+            w->bits = dv_carve(memory, &offset, images * dv_bits_stride(map));
+    }
+    return offset;
+}
+
+static dv_status prepare(dv_layer *layer, dv_error *error) {
+    (void)error;
+    workspace w;
+    layer->saved_bytes = 2 * layer->output.channels * sizeof(float);
+    layer->forward_workspace_bytes = cut_workspace(layer, NULL, false, &w);
+    layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
+    return DV_OK;
+}
+
+/* ---- sums over all but the channels ---------------------------------------------------------- */
+
+/* Some images, and what is summed over them: x - center and its square or, with a diff, the masked diff and
+ * its product with x - center. */
+typedef struct summands {
+    const dv_map *map;
+    size_t images;
+    const void *x, *diff;
+    const uint8_t *bits; /* or NULL */
+    const float *center; /* extended */
+} summands;
+
+/* Adds elements begin .. end - 1 of image n to the extended sums. */
+static void add_span(const summands *of, size_t n, dv_span span, float *first, float *second) {
+    const void *x = dv_image(of->map, of->x, n);
+    if (!of->diff) {
+        dv_elementwise()->statistics(&span, x, of->center, first, second);
+        return;
+    }
+    const uint8_t *bits = of->bits ? of->bits + n * dv_bits_stride(of->map) : NULL;
+    dv_elementwise()->normalize_sums(&span, dv_image(of->map, of->diff, n), bits, x, of->center, first, second);
+}
+
+/* Sums over part `index` of the images, into that part's partial sums. */
+static void sum_part(const summands *of, size_t index, const pair_of_sums *sums) {
+    const dv_elementwise_kernels *kernels = dv_elementwise();
+    size_t channels = of->map->channels, extended = dv_extended(channels);
+    size_t segment = (ENTRIES_PER_SUM * extended + DV_CHUNK - 1) / DV_CHUNK * DV_CHUNK;
+    float *first = sums->extended + index * 2 * extended, *second = first + extended;
+    double *partial = sums->partial + index * 2 * channels;
+    dv_part part = dv_part_at(of->images, dv_map_image_elements(of->map), index);
+    memset(first, 0, 2 * extended * sizeof *first);
+    memset(partial, 0, 2 * channels * sizeof *partial);
+    size_t summed = 0;
+    for (size_t n = part.first; n < part.last; n++)
+        for (size_t begin = part.begin; begin < part.end;) {
+            size_t room = segment - summed, left = part.end - begin;
+            dv_span span = {of->map->type, channels, begin, begin + (room < left ? room : left)};
+            add_span(of, n, span, first, second);
+            summed += (span.end - begin + DV_CHUNK - 1) / DV_CHUNK * DV_CHUNK;
+            begin = span.end;
+            if (summed == segment || (n + 1 == part.last && begin == part.end)) {
+                kernels->fold(channels, first, partial);
+                kernels->fold(channels, second, partial + channels);
+                summed = 0;
+            }
+        }
+}
+
+/* Adds the sums over the images to sums->all. */
+static void sum_images(const summands *of, const pair_of_sums *sums) {
+    size_t parts = dv_part_count(of->images, dv_map_image_elements(of->map)), channels = of->map->channels;
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++)
+        sum_part(of, p, sums);
+    for (size_t p = 0; p < parts; p++)
+        for (size_t i = 0; i < 2 * channels; i++)
+            sums->all[i] += sums->partial[p * 2 * channels + i];
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+/* Mean and biased variance of every channel, from sums of x - shift. */
+static dv_status batch_statistics(const dv_layer *layer, const pair_of_sums *sums, const float *shift, float *mean,
+                                  float *variance, dv_error *error) {
+    size_t channels = layer->output.channels;
+    double count = (double)population(&layer->output);
+    for (size_t c = 0; c < channels; c++) {
+        double distance = sums->all[c] / count, square = sums->all[channels + c] / count - distance * distance;
+        mean[c] = (float)((double)shift[c] + distance);
+        variance[c] = (float)(square > 0 || isnan(square) ? square : 0);
+        if (!isfinite(mean[c]) || !isfinite(variance[c]))
+            return dv_fail(error, DV_ERROR_NONFINITE,
+                           "mean %g or variance %g of channel %zu of its input is not finite: look for NaN in the "
+                           "data, or lower the learning rate",
+                           (double)mean[c], (double)variance[c], c);
+    }
+    return DV_OK;
+}
+
+static void update_running(const dv_layer *layer, const float *mean, const float *variance) {
+    float momentum = options_of(layer)->momentum, *running_mean = layer->buffers[RUNNING_MEAN].data;
+    float *running_var = layer->buffers[RUNNING_VAR].data;
+    double count = (double)population(&layer->output);
+    for (size_t c = 0; c < layer->output.channels; c++) {
+        float unbiased = (float)((double)variance[c] * count / (count - 1));
+        running_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean[c];
+        running_var[c] = (1 - momentum) * running_var[c] + momentum * unbiased;
+    }
+}
+
+/* Of the batch at hand: leaves mean and 1 / standard deviation in saved [2][channels]. */
+static dv_status measure(const dv_layer *layer, const dv_forward *call, const workspace *w, float *saved,
+                         dv_error *error) {
+    const dv_map *map = &layer->inputs[0];
+    size_t channels = map->channels;
+    float *variance = w->scale;
+    if (population(map) < 2)
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "one value per channel has no variance: train with a larger batch");
+    dv_convert_to_f32(map->type, call->inputs[0], channels, w->mean);
+    dv_extend(w->mean, channels);
+    memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
+    sum_images(&(summands){.map = map, .images = map->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
+    DV_TRY(batch_statistics(layer, &w->sums, w->mean, saved, variance, error));
+    update_running(layer, saved, variance);
+    for (size_t c = 0; c < channels; c++)
+        saved[channels + c] = (float)(1 / sqrt((double)variance[c] + (double)options_of(layer)->epsilon));
+    return DV_OK;
+}
+
+/* What x is multiplied with and moved by: from the batch's statistics, or in inference the running ones. */
+static dv_status choose_scales(const dv_layer *layer, const dv_forward *call, const workspace *w, dv_error *error) {
+    size_t channels = layer->output.channels;
+    if (call->training)
+        DV_TRY(measure(layer, call, w, call->saved, error));
+    const float *saved = call->saved;
+    for (size_t c = 0; c < channels; c++) {
+        double variance = (double)layer->buffers[RUNNING_VAR].data[c] + (double)options_of(layer)->epsilon;
+        float istd = call->training ? saved[channels + c] : (float)(1 / sqrt(variance));
+        w->mean[c] = call->training ? saved[c] : layer->buffers[RUNNING_MEAN].data[c];
+        w->scale[c] = istd * layer->parameters[WEIGHT].data[c];
+        w->offset[c] = layer->parameters[BIAS].data[c];
+        if (!isfinite(w->mean[c]) || !isfinite(istd))
+            return dv_fail(error, DV_ERROR_NONFINITE, "running mean or variance of channel %zu is not finite: %s", c,
+                           "the model was not trained, or its training failed");
+    }
+    dv_extend(w->mean, channels);
+    dv_extend(w->scale, channels);
+    dv_extend(w->offset, channels);
+    return DV_OK;
+}
+
+static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+    const dv_batch_norm_options *options = options_of(layer);
+    const dv_map *map = &layer->output;
+    workspace w;
+    cut_workspace(layer, call->workspace, false, &w);
+    DV_TRY(choose_scales(layer, call, &w, error));
+
+    const dv_elementwise_kernels *kernels = dv_elementwise();
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(map->images, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            kernels->normalize(&span, dv_image(map, call->inputs[0], n),
+                               options->add ? dv_image(map, call->inputs[1], n) : NULL, w.mean, w.scale, w.offset,
+                               options->relu, dv_image_in(map, call->output, n),
+                               call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+    }
+    return DV_OK;
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+/* Where backward finds x and the bits, and how many images it takes at once. */
+typedef struct source {
+    const dv_layer *layer;
+    const dv_backward *call;
+    const workspace *w;
+    size_t step;   /* images at once */
+    void *decoded; /* memory for all of x that is the gradient's in the end, or NULL */
+} source;
+
+/* x is decoded once where the gradient of x will be, if that is to be overwritten; else slice by slice, twice. */
+static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
+    bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->bits);
+    void *dx = call->diff_inputs[0];
+    source from = {layer, call, w, direct ? layer->output.images : slice_images(&layer->output), NULL};
+    if (dx && !call->accumulate[0] && dx != call->diff_output)
+        from.decoded = dx;
+    return from;
+}
+
+/* x and bits of images first .. first + step - 1. `again`: they were asked for before. */
+static summands take_images(const source *from, size_t first, bool again) {
+    const dv_map *map = &from->layer->output;
+    summands at = {.map = map, .images = from->step, .center = from->w->mean};
+    void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
+    if (again && from->decoded && !from->call->inputs[0]->exact)
+        at.x = buffer;
+    else
+        at.x = dv_kept_images(from->call->inputs[0], first, from->step, buffer);
+    at.diff = dv_image(map, from->call->diff_output, first);
+    if (options_of(from->layer)->relu)
+        at.bits = dv_kept_bits(from->call->output, first, from->step, from->w->bits);
+    return at;
+}
+
+/* Adds to the gradients of weight and bias, and turns the sums into the coefficients of the input's. */
+static void choose_slopes(const dv_layer *layer, const float *saved, const workspace *w) {
+    size_t channels = layer->output.channels;
+    double count = (double)population(&layer->output);
+    for (size_t c = 0; c < channels; c++) {
+        double istd = (double)saved[channels + c], scale = istd * (double)layer->parameters[WEIGHT].data[c];
+        double sum = w->sums.all[c], product = w->sums.all[channels + c] * istd; /* of dz, of dz * xhat */
+        layer->parameters[BIAS].gradient[c] += (float)sum;
+        layer->parameters[WEIGHT].gradient[c] += (float)product;
+        w->scale[c] = (float)scale;
+        w->slope[c] = (float)(-scale * istd * product / count);
+        w->offset[c] = (float)(-scale * sum / count);
+    }
+    dv_extend(w->scale, channels);
+    dv_extend(w->slope, channels);
+    dv_extend(w->offset, channels);
+}
+
+/* Writes the gradients of the images `at`, which start at image `first` of the batch. */
+static void write_gradients(const source *from, const summands *at, size_t first) {
+    const dv_map *map = at->map;
+    const dv_backward *call = from->call;
+    const workspace *w = from->w;
+    bool add = options_of(from->layer)->add;
+    void *dx = call->diff_inputs[0], *passed = add ? call->diff_inputs[1] : NULL;
+    bool add_to_passed = add && call->accumulate[1];
+    dv_normalize_diff by = {w->mean, w->scale, w->slope, w->offset};
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(at->images, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(at->images, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            dv_elementwise()->normalize_backward(
+                &span, dv_image(map, at->diff, n), at->bits ? at->bits + n * dv_bits_stride(map) : NULL,
+                dv_image(map, at->x, n), &by, dv_image_in(map, dx, first + n), call->accumulate[0],
+                dv_image_in(map, passed, first + n), add_to_passed);
+    }
+}
+
+static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+    (void)error;
+    const float *saved = call->saved;
+    size_t channels = layer->output.channels, images = layer->output.images;
+    workspace w;
+    cut_workspace(layer, call->workspace, true, &w);
+    memcpy(w.mean, saved, channels * sizeof *saved);
+    dv_extend(w.mean, channels);
+    memset(w.sums.all, 0, 2 * channels * sizeof *w.sums.all);
+
+    source from = find_source(layer, call, &w);
+    for (size_t first = 0; first < images; first += from.step) {
+        summands at = take_images(&from, first, false);
+        sum_images(&at, &w.sums);
+    }
+    choose_slopes(layer, saved, &w);
+    bool passed = options_of(layer)->add && call->diff_inputs[1];
+    for (size_t first = 0; (call->diff_inputs[0] || passed) && first < images; first += from.step) {
+        summands at = take_images(&from, first, true);
+        write_gradients(&from, &at, first);
+    }
+    return DV_OK;
+}
+
+const dv_layer_kind dv_batch_norm = {
+    .name = "batch norm",
+    .infer = infer,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .in_place = true,
+    .diff_in_place = 1u << 1, /* of what is added; the input's own is where x is decoded */
+};

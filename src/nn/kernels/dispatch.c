@@ -1,0 +1,18 @@
+/* From the instruction set in use to its table of kernels. */
+#include "base/cpu.h"
+#include "nn/kernels/elementwise.h"
+
+static const dv_elementwise_kernels *const tables[DV_ISA_COUNT] = {
+    [DV_ISA_SCALAR] = &dv_elementwise_reference,
+#if defined(__x86_64__)
+    [DV_ISA_SSE2] = &dv_elementwise_baseline,
+    [DV_ISA_AVX2] = &dv_elementwise_avx2,
+    [DV_ISA_AVX512] = &dv_elementwise_avx512,
+#elif defined(__aarch64__)
+    [DV_ISA_NEON] = &dv_elementwise_baseline,
+#endif
+};
+
+const dv_elementwise_kernels *dv_elementwise(void) {
+    return tables[dv_isa_current()];
+}

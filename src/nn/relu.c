@@ -1,0 +1,69 @@
+/* ReLU: output = max(input, 0). Backward passes on what the output's bits say. */
+#include "nn/parts.h"
+#include "nn/shape.h"
+
+static dv_status infer(dv_layer *layer, dv_error *error) {
+    DV_TRY(dv_layer_check_inputs(layer, 1, 1, error));
+    layer->output = layer->inputs[0];
+    layer->input_need = DV_NEED_NOTHING;
+    layer->output_need = DV_NEED_BITS;
+    return DV_OK;
+}
+
+/* Images whose bits are made at once, where only the output itself was kept. */
+static size_t slice_images(const dv_map *map) {
+    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
+}
+
+static dv_status prepare(dv_layer *layer, dv_error *error) {
+    (void)error;
+    layer->backward_workspace_bytes = slice_images(&layer->output) * dv_bits_stride(&layer->output);
+    return DV_OK;
+}
+
+static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+    (void)error;
+    const dv_map *map = &layer->output;
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(map->images, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            dv_elementwise()->rectify(&span, dv_image(map, call->inputs[0], n), dv_image_in(map, call->output, n),
+                                      call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+    }
+    return DV_OK;
+}
+
+/* Images first .. first + count - 1, whose bits are at `bits`. */
+static void pass_on(const dv_map *map, const dv_backward *call, size_t first, size_t count, const uint8_t *bits) {
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            dv_elementwise()->mask(&span, dv_image(map, call->diff_output, first + n), bits + n * dv_bits_stride(map),
+                                   1, call->accumulate[0], dv_image_in(map, call->diff_inputs[0], first + n));
+    }
+}
+
+static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+    (void)error;
+    const dv_map *map = &layer->output;
+    size_t step = call->output->bits ? map->images : slice_images(map);
+    for (size_t first = 0; call->diff_inputs[0] && first < map->images; first += step)
+        pass_on(map, call, first, step, dv_kept_bits(call->output, first, step, call->workspace));
+    return DV_OK;
+}
+
+const dv_layer_kind dv_relu = {
+    .name = "relu",
+    .infer = infer,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .in_place = true,
+    .diff_in_place = 1u << 0,
+};
