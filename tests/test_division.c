@@ -298,6 +298,36 @@ static void nonfinite_input_is_named(void **state) {
             }
 }
 
+/* Whatever finite numbers are packed, finite numbers come out; those too large for that are refused. */
+static void nothing_finite_becomes_infinite(void **state) {
+    (void)state;
+    static const char *const texts[] = {"division", "division:dither=subtractive", "division:bits=1,dither=subtractive",
+                                        "division:bits=8"};
+    static const float large[] = {0x1.fffffep124f, -0x1.fffffep124f, 0x1p125f, -0x1p125f, 3.3e38f, -3.3e38f};
+    float src[2 * 64] = {0}, dst[2 * 64];
+    for (int kind = 0; kind < 4 * 6 * DV_LAYOUT_COUNT; kind++) {
+        dv_codec codec = codec_of(texts[kind % 4]);
+        size_t l = (size_t)kind / 4 % 6;
+        dv_map map = {.layout = (dv_layout)(kind / 24), .images = 1, .channels = 2, .rank = 2, .sides = {8, 8}};
+        src[0] = large[l]; /* both in channel 0 of either layout */
+        src[62] = -large[l] / 2;
+        char packed[512] __attribute__((aligned(64)));
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            dv_noise noise = {.seed = seed};
+            if (l >= 2) {
+                assert_fails(dv_codec_encode(&codec, &map, &noise, src, packed, sizeof packed, &error),
+                             DV_ERROR_NONFINITE, "2^125 or more");
+                continue;
+            }
+            assert_ok(dv_codec_encode(&codec, &map, &noise, src, packed, sizeof packed, &error));
+            assert_ok(dv_codec_decode(&codec, &map, &noise, packed, sizeof packed, dst, &error));
+            for (int i = 0; i < 2 * 64; i++)
+                if (!isfinite(dst[i]))
+                    fail_msg("%s, %s: %g became %g", texts[kind % 4], map_text(&map), (double)src[i], (double)dst[i]);
+        }
+    }
+}
+
 /* Decoding garbage must stay within its buffers and finish; what comes out does not matter. */
 static void garbage_decodes_to_something(void **state) {
     (void)state;
@@ -329,6 +359,7 @@ int main(void) {
         cmocka_unit_test(ranges_decode_and_encode_like_the_whole),
         cmocka_unit_test(noise_is_keyed),
         cmocka_unit_test(nonfinite_input_is_named),
+        cmocka_unit_test(nothing_finite_becomes_infinite),
         cmocka_unit_test(garbage_decodes_to_something),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

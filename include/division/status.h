@@ -18,7 +18,7 @@ typedef enum dv_status {
     DV_ERROR_OPTION,      /* an option unknown or out of its bounds */
     DV_ERROR_BUFFER,      /* a buffer too small or not aligned */
     DV_ERROR_UNSUPPORTED, /* a shape or type that this operation does not take */
-    DV_ERROR_NONFINITE,   /* NaN, infinity, or numbers so large that their sums overflow */
+    DV_ERROR_NONFINITE,   /* NaN, infinity, or numbers so large that arithmetic overflows */
     DV_ERROR_FORMAT,      /* a file or record that is not what it should be */
     DV_ERROR_IO,          /* the operating system refused to read or write */
     DV_ERROR_MEMORY       /* no memory */

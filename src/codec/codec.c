@@ -304,7 +304,7 @@ dv_status dv_codec_fail_nonfinite(const dv_codec_call *call, const void *element
     float value;
     size_t first = first_nonfinite(call, elements, &value);
     if (first == call->count * image_elements)
-        return dv_fail(error, DV_ERROR_NONFINITE, "%s: values so large that the sum of a block overflows", name);
+        return dv_fail(error, DV_ERROR_NONFINITE, "%s: values of 2^125 or more, or a block whose sum overflows", name);
     size_t within = first % image_elements, image = call->first + first / image_elements;
     size_t channel = map->layout == DV_NHWC ? within % map->channels : within / pixels;
     return dv_fail(error, DV_ERROR_NONFINITE, "%s: %s in image %zu, channel %zu", name,

@@ -70,8 +70,8 @@ static inline size_t dv_block_length(const dv_tile *tile, int dimension, size_t 
 }
 
 typedef struct dv_codec_kernels {
-    /* Packs a tile whose first element is at `src`. False if it holds NaN, infinity or numbers
-     * whose sums overflow; the record is then undefined. */
+    /* Packs a tile whose first element is at `src`. False if it holds NaN, infinity, numbers
+     * beyond DV_VALUE_LIMIT or such whose sums overflow; the record is then undefined. */
     bool (*division_encode)(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record);
     void (*division_decode)(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst);
 
@@ -103,6 +103,11 @@ static inline float dv_fixed_offset(float minimum, float scale) {
 
 /* No step is smaller, so that scales are finite. */
 #define DV_STEP_MIN 0x1p-100f
+
+/* Values from here on are refused as infinity is: half a step beyond the largest could be more than f32
+ * holds. With |value| < 2^125 averages are below that, what remains and its range below 2^126 and 2^127, and
+ * so a decoded value is below 2^125 + 2^126 + 2^126 and what rounding adds. */
+#define DV_VALUE_LIMIT 0x1p125f
 
 /* f16 ends at 65504; a decoded value just above must not become infinite. */
 #define DV_F16_MAX 65504.0f

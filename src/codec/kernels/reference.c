@@ -142,7 +142,7 @@ static bool split_channel(const dv_tile *tile, const void *src, size_t channel, 
         averages[average_index(tile, channel, b)] = average;
         float low = dv_bf16_to_f32(average);
         include(rest, 0, all.minimum - low, all.maximum - low);
-        finite = finite && isfinite(all.sum);
+        finite = finite && isfinite(all.sum) && fmaxf(all.maximum, -all.minimum) < DV_VALUE_LIMIT;
     }
     return finite;
 }

@@ -29,6 +29,8 @@
 #define INLINE static inline __attribute__((always_inline))
 /* The innermost loops are functions of their own: inlined into large ones they lack registers. */
 #define LOOP static __attribute__((noinline))
+/* Converts numbers that need not fit, and that are not used if they do not. */
+#define ANY_NUMBER __attribute__((no_sanitize("float-cast-overflow")))
 
 enum {
     DV_RUN = DV_TILE_CHANNELS, /* elements handled together: arrays of them stay in the L1 cache */
@@ -334,7 +336,7 @@ LOOP void columns_add(columns *all, const float *x, size_t stride, size_t items,
     }
 }
 
-/* The range of the HFC, and zero or, after anything that was not finite, NaN. */
+/* The range of the HFC, and zero or, after anything that cannot be packed, NaN or more. */
 typedef struct residue {
     float minimum[DV_RUN], maximum[DV_RUN], poison[DV_RUN];
 } residue;
@@ -347,6 +349,11 @@ static void residue_clear(residue *rest, size_t count) {
     }
 }
 
+/* Zero for a block whose values may be packed, else NaN or one. */
+INLINE float poison_of(float sum, float minimum, float maximum) {
+    return sum * 0.0f + (larger(maximum, -minimum) < DV_VALUE_LIMIT ? 0.0f : 1.0f);
+}
+
 /* Averages of the blocks whose columns are complete, `pixels` each, and what they leave. */
 static void average_blocks(const columns *all, size_t count, float pixels, uint16_t *averages, residue *rest) {
     for (size_t i = 0; i < count; i++) {
@@ -356,7 +363,7 @@ static void average_blocks(const columns *all, size_t count, float pixels, uint1
         float low = dv_bf16_to_f32(averages[i]);
         rest->minimum[i] = smaller(minimum - low, rest->minimum[i]);
         rest->maximum[i] = larger(maximum - low, rest->maximum[i]);
-        rest->poison[i] += all->sum[i] * 0.0f;
+        rest->poison[i] += poison_of(all->sum[i], minimum, maximum);
     }
 }
 
@@ -411,9 +418,10 @@ LOOP void quantize(const float *restrict x, size_t stride, size_t rows, size_t w
             fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset[i]) * scale[i]);
 }
 
-/* The same where all are of one channel, and the rows follow each other. */
-LOOP void quantize_channel(const float *restrict x, size_t rows, size_t width, const float *restrict low, float offset,
-                           float scale, uint16_t *restrict fixed) {
+/* The same where all are of one channel, and the rows follow each other. It may run on into the
+ * next channel (template_nchw.h), whose elements can be anything: what they become is never used. */
+LOOP ANY_NUMBER void quantize_channel(const float *restrict x, size_t rows, size_t width, const float *restrict low,
+                                      float offset, float scale, uint16_t *restrict fixed) {
     for (size_t j = 0; j < rows; j++, x += width, fixed += width)
         for (size_t i = 0; i < width; i++)
             fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset) * scale);

@@ -154,7 +154,7 @@ LOOP void block_list_flush(block_list *list) {
         size_t c = list->channel[i];
         list->rest->minimum[c] = smaller(minimum[i], list->rest->minimum[c]);
         list->rest->maximum[c] = larger(maximum[i], list->rest->maximum[c]);
-        list->rest->poison[c] += list->all.sum[i] * 0.0f;
+        list->rest->poison[c] += poison_of(list->all.sum[i], list->all.minimum[i], list->all.maximum[i]);
     }
     list->averages += list->count;
     list->count = 0;
