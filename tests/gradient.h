@@ -76,6 +76,12 @@ static inline float bench_number(uint64_t seed, size_t index, size_t count) {
     return (float)(((double)place + 0.25) / (double)count - 0.5) * 4.0f;
 }
 
+/* What is in the gradient of input `i` before something is added to it: small, so that what is added keeps its
+ * digits in bf16. */
+static inline float bench_before(size_t i, size_t index, size_t count) {
+    return dv_bf16_to_f32(dv_bf16_nearest(bench_number(41 + i, index, count) / 32));
+}
+
 static inline float *bench_numbers_of(dv_type type, const void *src, size_t count) {
     float *numbers = malloc((count ? count : 1) * sizeof(float));
     assert_non_null(numbers);
@@ -229,8 +235,9 @@ static inline void bench_memory_init(const bench *b, const bench_mode *mode, ben
     for (size_t i = 0; i < b->of->input_count; i++) {
         m->inputs[i] = guarded_new(dv_map_bytes(&b->maps[i]));
         memcpy(m->inputs[i], b->inputs[i], dv_map_bytes(&b->maps[i]));
-        m->diff_inputs[i] = mode->accumulate ? bench_fill(b->type, dv_map_elements(&b->maps[i]), 41 + i, true)
-                                             : guarded_new(dv_map_bytes(&b->maps[i]));
+        m->diff_inputs[i] = guarded_new(dv_map_bytes(&b->maps[i]));
+        for (size_t j = 0; mode->accumulate && j < dv_map_elements(&b->maps[i]); j++)
+            store_element(b->type, m->diff_inputs[i], j, bench_before(i, j, dv_map_elements(&b->maps[i])));
     }
     m->output = guarded_new(dv_map_bytes(&layer->output));
     m->saved = guarded_new(layer->saved_bytes);
@@ -336,8 +343,7 @@ static inline void bench_collect_gradients(bench *b, const bench_mode *mode, ben
         bench_add(result, "gradient of input", i, b->type,
                   mode->diff_in_place == (int)i + 1 ? m->diff_output : m->diff_inputs[i], count);
         for (size_t j = 0; mode->accumulate && j < count; j++)
-            result->arrays[result->count - 1].numbers[j] -=
-                dv_bf16_to_f32(dv_bf16_nearest(bench_number(41 + i, j, count)));
+            result->arrays[result->count - 1].numbers[j] -= bench_before(i, j, count);
     }
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
         const dv_parameter *parameter = &b->layer.parameters[p];

@@ -1,0 +1,143 @@
+/* The loss: values, gradient, accuracy, what it refuses. */
+#include "gradient.h"
+
+static double loss_of(const dv_map *map, const void *logits, const int32_t *labels, float smoothing) {
+    dv_loss_result result;
+    assert_ok(dv_softmax_cross_entropy(map, logits, labels, smoothing, 1, NULL, &result, &error));
+    return result.loss;
+}
+
+/* By hand: logits 0, log 2, log 5 give 1/8, 2/8, 5/8. */
+static void values(void **state) {
+    (void)state;
+    dv_map map = {DV_F32, DV_NHWC, 2, 3, 0, {0}};
+    float logits[] = {0, logf(2), logf(5), 10, 10 + logf(2), 10 + logf(5)}, diff[6];
+    int32_t labels[] = {1, 2};
+    dv_loss_result result;
+    assert_ok(dv_softmax_cross_entropy(&map, logits, labels, 0, 3, diff, &result, &error));
+    assert_float_equal((float)result.loss, logf(4) + logf(1.6f), 1e-6f);
+    assert_int_equal(result.correct, 1);
+    assert_int_equal(result.correct5, 2);
+    const float expected[] = {0.125f, 0.25f - 1, 0.625f, 0.125f, 0.25f, 0.625f - 1};
+    for (size_t i = 0; i < 6; i++)
+        assert_float_equal(diff[i], expected[i] * 3 / 2, 1e-6f);
+    double smooth = 0.9 * (log(4) + log(1.6)) + 0.1 / 3 * 2 * (log(8) + log(4) + log(1.6));
+    assert_float_equal((float)loss_of(&map, logits, labels, 0.1f), (float)smooth, 1e-5f);
+}
+
+static void gradient_is_the_finite_difference(void **state) {
+    (void)state;
+    static const float smoothings[] = {0, 0.1f, 1};
+    dv_map map = {DV_F32, DV_NHWC, 3, 7, 0, {0}};
+    int32_t labels[] = {0, 6, 3};
+    for (size_t s = 0; s < 3; s++) {
+        float *logits = bench_fill(DV_F32, 21, 4, false), diff[21];
+        dv_loss_result result;
+        assert_ok(dv_softmax_cross_entropy(&map, logits, labels, smoothings[s], 2, diff, &result, &error));
+        for (size_t i = 0; i < 21; i++) {
+            float before = logits[i];
+            logits[i] = before + 0x1p-6f;
+            double above = loss_of(&map, logits, labels, smoothings[s]);
+            logits[i] = before - 0x1p-6f;
+            double below = loss_of(&map, logits, labels, smoothings[s]);
+            logits[i] = before;
+            assert_float_equal(diff[i], (float)((above - below) * 0x1p5 * 2 / 3), 1e-4f);
+        }
+        guarded_free(logits, 21 * sizeof(float));
+    }
+}
+
+/* bf16 logits are those numbers, and the gradient is rounded to bf16. */
+static void bf16(void **state) {
+    (void)state;
+    dv_map half = {DV_BF16, DV_NHWC, 9, 17, 0, {0}}, full = half;
+    full.type = DV_F32;
+    int32_t labels[] = {0, 1, 2, 3, 4, 5, 6, 7, 16};
+    void *logits = bench_fill(DV_BF16, 153, 4, true), *wide = bench_fill(DV_F32, 153, 4, true);
+    void *diff = guarded_new(153 * 2), *wide_diff = guarded_new(153 * 4);
+    dv_loss_result a, b;
+    assert_ok(dv_softmax_cross_entropy(&half, logits, labels, 0.1f, 1, diff, &a, &error));
+    assert_ok(dv_softmax_cross_entropy(&full, wide, labels, 0.1f, 1, wide_diff, &b, &error));
+    assert_true(a.loss == b.loss && a.correct == b.correct && a.correct5 == b.correct5);
+    for (size_t i = 0; i < 153; i++)
+        assert_int_equal(((uint16_t *)diff)[i], dv_bf16_nearest(((float *)wide_diff)[i]));
+    guarded_free(logits, 153 * 2);
+    guarded_free(wide, 153 * 4);
+    guarded_free(diff, 153 * 2);
+    guarded_free(wide_diff, 153 * 4);
+}
+
+/* Logits far apart neither overflow nor lose the loss. */
+static void large_logits(void **state) {
+    (void)state;
+    dv_map map = {DV_F32, DV_NHWC, 1, 3, 0, {0}};
+    float logits[] = {1e30f, 0, -1e30f}, diff[3];
+    dv_loss_result result;
+    for (int32_t label = 0; label < 3; label++) {
+        assert_ok(dv_softmax_cross_entropy(&map, logits, &label, 0, 1, diff, &result, &error));
+        assert_float_equal((float)(result.loss / 1e30), (float)label, 1e-6f);
+        for (int32_t k = 0; k < 3; k++)
+            assert_true(diff[k] == (float)(k == 0) - (float)(k == label));
+    }
+}
+
+/* Of equal logits the first is first: seven equal ones, label by label. */
+static void ranks(void **state) {
+    (void)state;
+    dv_map map = {DV_F32, DV_NHWC, 7, 7, 0, {0}};
+    float logits[49] = {0};
+    int32_t labels[] = {0, 1, 2, 3, 4, 5, 6};
+    dv_loss_result result;
+    assert_ok(dv_softmax_cross_entropy(&map, logits, labels, 0, 1, NULL, &result, &error));
+    assert_int_equal(result.correct, 1);
+    assert_int_equal(result.correct5, 5);
+}
+
+static void same_on_any_number_of_threads(void **state) {
+    (void)state;
+    dv_map map = {DV_F32, DV_NHWC, 131, 17, 0, {0}};
+    float *logits = bench_fill(DV_F32, 131 * 17, 4, false);
+    int32_t labels[131];
+    int threads = omp_get_max_threads();
+    for (int32_t n = 0; n < 131; n++)
+        labels[n] = n % 17;
+    omp_set_num_threads(1);
+    double expected = loss_of(&map, logits, labels, 0.1f);
+    for (int t = 2; t < 6; t++) {
+        omp_set_num_threads(t);
+        assert_true(loss_of(&map, logits, labels, 0.1f) == expected);
+    }
+    omp_set_num_threads(threads);
+    guarded_free(logits, 131 * 17 * sizeof(float));
+}
+
+static void refuses(void **state) {
+    (void)state;
+    dv_map map = {DV_F32, DV_NHWC, 2, 3, 0, {0}}, sides = {DV_F32, DV_NHWC, 2, 3, 1, {4}};
+    float logits[24] = {0};
+    int32_t labels[] = {0, 3}, negative[] = {-1, 0}, good[] = {0, 2};
+    dv_loss_result r;
+    assert_fails(dv_softmax_cross_entropy(&map, logits, labels, 0, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
+                 "label 3 of image 1 is out of range: the model has classes 0 to 2");
+    assert_fails(dv_softmax_cross_entropy(&map, logits, negative, 0, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
+                 "label -1 of image 0");
+    assert_fails(dv_softmax_cross_entropy(&map, logits, good, 1.5f, 1, NULL, &r, &error), DV_ERROR_OPTION, "smoothing");
+    assert_fails(dv_softmax_cross_entropy(&sides, logits, good, 0, 1, NULL, &r, &error), DV_ERROR_UNSUPPORTED,
+                 "[2, 4, 3]");
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < 3; i++) {
+        logits[4] = bad[i];
+        assert_fails(dv_softmax_cross_entropy(&map, logits, good, 0, 1, NULL, &r, &error), DV_ERROR_NONFINITE,
+                     "image 1");
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values),  cmocka_unit_test(gradient_is_the_finite_difference),
+        cmocka_unit_test(bf16),    cmocka_unit_test(large_logits),
+        cmocka_unit_test(ranks),   cmocka_unit_test(same_on_any_number_of_threads),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests_name("softmax cross-entropy", tests, NULL, NULL);
+}
