@@ -1,0 +1,380 @@
+/* How both kinds of convolution are computed: passes of oneDNN over the whole batch in forward, and over
+ * slices of it in backward, because kept inputs come by slices.
+ *
+ * bf16 is computed in bf16 where the processor has kernels for all three directions. Elsewhere it is
+ * widened: slices of the batch are converted to f32, computed, and rounded back, in forward too. */
+#include "base/float16.h"
+#include "base/status.h"
+#include "nn/convolution.h"
+#include "nn/onednn.h"
+#include "nn/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dv_convolution_forced dv_convolution_force;
+
+/* Offsets in the workspaces; what a layer does not use has no bytes. Slices have the slice's images. */
+typedef struct forward_space {
+    size_t weights, scratchpad;
+    size_t input, output; /* slices, f32: widened only */
+    size_t bytes;
+} forward_space;
+
+typedef struct backward_space {
+    size_t weights, diff_weights, scratchpad;
+    size_t kept;        /* slice of the input in its type; then of the gradient that is to be added */
+    size_t input;       /* slice of the input, f32; then of its gradient: widened only */
+    size_t diff_output; /* slice, f32: widened only */
+    size_t sums;        /* [SUM_PARTS][channels] double: bias only */
+    size_t bytes;
+} backward_space;
+
+/* layer->prepared */
+typedef struct convolution {
+    bool transposed, widen;
+    size_t forward_images, backward_images; /* of a slice; both divide the batch */
+    dv_pass *to_output, *to_input, *to_weights;
+    forward_space forward;
+    backward_space backward;
+} convolution;
+
+/* ---- arrays --------------------------------------------------------------------------------- */
+
+/* Elements that a thread converts at a time. */
+enum { CHUNK = 1 << 14 };
+
+static size_t chunk_at(size_t begin, size_t count) {
+    return count - begin < CHUNK ? count - begin : CHUNK;
+}
+
+static void widen(const uint16_t *src, size_t count, float *dst) {
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < count; i += CHUNK)
+        dv_convert_to_f32(DV_BF16, src + i, chunk_at(i, count), dst + i);
+}
+
+/* dst, of `type`, becomes src or has it added. */
+static void store_f32(dv_type type, const float *src, size_t count, bool accumulate, void *dst) {
+    const dv_elementwise_kernels *kernels = dv_elementwise();
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < count; i += CHUNK)
+        kernels->from_f32(type, src + i, chunk_at(i, count), accumulate, (char *)dst + i * dv_type_bytes(type));
+}
+
+static void add_bf16(const uint16_t *src, size_t count, uint16_t *dst) {
+    const dv_elementwise_kernels *kernels = dv_elementwise();
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < count; i += CHUNK) {
+        size_t width = chunk_at(i, count);
+        kernels->copy(DV_BF16, src + i, width, dst + i, width, 1, width, true);
+    }
+}
+
+/* rows[r][c] += bias[c] */
+static void add_bias(dv_type type, const float *bias, size_t channels, size_t rows, void *dst) {
+#pragma omp parallel for schedule(static)
+    for (size_t r = 0; r < rows; r++) {
+        float *wide = (float *)dst + r * channels;
+        uint16_t *half = (uint16_t *)dst + r * channels;
+        for (size_t c = 0; type == DV_F32 && c < channels; c++)
+            wide[c] += bias[c];
+        for (size_t c = 0; type == DV_BF16 && c < channels; c++)
+            half[c] = dv_bf16_nearest(dv_bf16_to_f32(half[c]) + bias[c]);
+    }
+}
+
+/* Parts of a sum over rows: their number is fixed, so that the order of the sum is. */
+enum { SUM_PARTS = 64 };
+
+/* gradient[c] += sum over r of rows[r][c]; sums is room for [SUM_PARTS][channels]. */
+static void add_bias_gradient(const dv_map *map, const void *rows, double *sums, float *gradient) {
+    const dv_elementwise_kernels *kernels = dv_elementwise();
+    size_t channels = map->channels, count = dv_map_elements(map) / channels;
+    size_t part = (count + SUM_PARTS - 1) / SUM_PARTS, row_bytes = channels * dv_type_bytes(map->type);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < SUM_PARTS; p++) {
+        size_t first = p * part < count ? p * part : count;
+        size_t end = first + part < count ? first + part : count;
+        memset(sums + p * channels, 0, channels * sizeof *sums);
+        kernels->sum_rows(map->type, (const char *)rows + first * row_bytes, end - first, channels,
+                          sums + p * channels);
+    }
+    for (size_t p = 1; p < SUM_PARTS; p++)
+        for (size_t c = 0; c < channels; c++)
+            sums[c] += sums[p * channels + c];
+    for (size_t c = 0; c < channels; c++)
+        gradient[c] += (float)sums[c];
+}
+
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+/* The convolution that the layer is, or that it is the transposed one of. */
+static dv_convolution_shape shape_of(const dv_layer *layer, bool transposed, dv_type type, size_t images) {
+    const dv_convolution_options *options = layer->options;
+    const dv_map *src = transposed ? &layer->output : &layer->inputs[0];
+    const dv_map *dst = transposed ? &layer->inputs[0] : &layer->output;
+    dv_convolution_shape shape = {.type = type,
+                                  .rank = src->rank,
+                                  .images = images,
+                                  .groups = options->groups,
+                                  .src_channels = src->channels,
+                                  .dst_channels = dst->channels,
+                                  .window = options->window};
+    for (int d = 0; d < src->rank; d++) {
+        shape.src_sides[d] = src->sides[d];
+        shape.dst_sides[d] = dst->sides[d];
+    }
+    return shape;
+}
+
+static void free_passes(convolution *conv) {
+    dv_pass **passes[] = {&conv->to_output, &conv->to_input, &conv->to_weights};
+    for (size_t i = 0; i < 3; i++) {
+        dv_pass_free(*passes[i]);
+        *passes[i] = NULL;
+    }
+}
+
+/* Makes the three passes on values of `type`. On failure some may be there. */
+static dv_status make_passes(convolution *conv, const dv_layer *layer, dv_type type, dv_error *error) {
+    const dv_convolution_options *options = layer->options;
+    dv_convolution_shape forward = shape_of(layer, conv->transposed, type, conv->forward_images);
+    dv_convolution_shape backward = shape_of(layer, conv->transposed, type, conv->backward_images);
+    dv_pass_kind to_output = options->bias ? DV_PASS_FORWARD : DV_PASS_FORWARD_NO_BIAS;
+    dv_pass_kind to_input = DV_PASS_BACKWARD_DATA;
+    if (conv->transposed)
+        to_output = DV_PASS_BACKWARD_DATA, to_input = DV_PASS_FORWARD_NO_BIAS;
+    DV_TRY(dv_pass_new(&conv->to_output, to_output, &forward, layer->name, error));
+    DV_TRY(dv_pass_new(&conv->to_input, to_input, &backward, layer->name, error));
+    return dv_pass_new(&conv->to_weights, DV_PASS_BACKWARD_WEIGHTS, &backward, layer->name, error);
+}
+
+/* Passes on values as they are. DV_ERROR_UNSUPPORTED also if they are bf16 and one pass would be slow:
+ * f32 is faster then. */
+static dv_status make_direct_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
+    const dv_map *input = &layer->inputs[0];
+    size_t image_bytes = dv_map_image_elements(input) * dv_type_bytes(input->type);
+    conv->forward_images = input->images;
+    conv->backward_images = dv_slice_images(input->images, image_bytes);
+    if (dv_convolution_force.slice_images)
+        conv->backward_images = dv_convolution_force.slice_images;
+    if (input->type == DV_BF16 && dv_convolution_force.widen)
+        return DV_ERROR_UNSUPPORTED;
+    DV_TRY(make_passes(conv, layer, input->type, error));
+    if (input->type == DV_BF16 && (dv_pass_is_reference(conv->to_output) || dv_pass_is_reference(conv->to_input) ||
+                                   dv_pass_is_reference(conv->to_weights)))
+        return DV_ERROR_UNSUPPORTED;
+    return DV_OK;
+}
+
+/* Passes on f32 slices, for bf16 values. */
+static dv_status make_widened_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
+    size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
+    size_t images = dv_slice_images(layer->output.images, (in > out ? in : out) * sizeof(float));
+    if (dv_convolution_force.slice_images)
+        images = dv_convolution_force.slice_images;
+    conv->widen = true;
+    conv->forward_images = conv->backward_images = images;
+    return make_passes(conv, layer, DV_F32, error);
+}
+
+static dv_status choose_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
+    bool half = layer->inputs[0].type == DV_BF16;
+    dv_status status = make_direct_passes(conv, layer, half ? NULL : error);
+    if (status != DV_ERROR_UNSUPPORTED || !half)
+        return status;
+    free_passes(conv);
+    return make_widened_passes(conv, layer, error);
+}
+
+/* Books `bytes` behind what is booked: their offset, a multiple of 64. */
+static size_t book(size_t *total, size_t bytes) {
+    size_t offset = *total;
+    *total = (offset + bytes + 63) / 64 * 64;
+    return offset;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static void book_forward(convolution *conv, const dv_layer *layer) {
+    forward_space *space = &conv->forward;
+    size_t wide = conv->widen ? conv->forward_images * sizeof(float) : 0;
+    space->weights = book(&space->bytes, dv_pass_weights_bytes(conv->to_output));
+    space->scratchpad = book(&space->bytes, dv_pass_scratchpad_bytes(conv->to_output));
+    space->input = book(&space->bytes, wide * dv_map_image_elements(&layer->inputs[0]));
+    space->output = book(&space->bytes, wide * dv_map_image_elements(&layer->output));
+}
+
+static void book_backward(convolution *conv, const dv_layer *layer) {
+    const dv_convolution_options *options = layer->options;
+    backward_space *space = &conv->backward;
+    size_t wide = conv->widen ? conv->backward_images * sizeof(float) : 0;
+    size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
+    space->weights = book(&space->bytes, dv_pass_weights_bytes(conv->to_input));
+    space->diff_weights = book(&space->bytes, dv_pass_weights_bytes(conv->to_weights));
+    space->scratchpad = book(
+        &space->bytes, larger(dv_pass_scratchpad_bytes(conv->to_input), dv_pass_scratchpad_bytes(conv->to_weights)));
+    space->kept = book(&space->bytes, conv->backward_images * in * dv_type_bytes(layer->inputs[0].type));
+    space->input = book(&space->bytes, wide * in);
+    space->diff_output = book(&space->bytes, wide * out);
+    space->sums = book(&space->bytes, options->bias ? SUM_PARTS * layer->output.channels * sizeof(double) : 0);
+}
+
+dv_status dv_convolution_prepare(dv_layer *layer, bool transposed, dv_error *error) {
+    convolution *conv = calloc(1, sizeof *conv);
+    if (!conv)
+        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", layer->name);
+    conv->transposed = transposed;
+    layer->prepared = conv;
+    dv_status status = choose_passes(conv, layer, error);
+    if (status != DV_OK) {
+        dv_convolution_destroy(layer);
+        return status;
+    }
+    book_forward(conv, layer);
+    book_backward(conv, layer);
+    layer->saved_bytes = 0;
+    layer->forward_workspace_bytes = conv->forward.bytes;
+    layer->backward_workspace_bytes = conv->backward.bytes;
+    return DV_OK;
+}
+
+void dv_convolution_destroy(dv_layer *layer) {
+    convolution *conv = layer->prepared;
+    if (!conv)
+        return;
+    free_passes(conv);
+    free(conv);
+    layer->prepared = NULL;
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+/* A pass's arrays, from the layer's two ends. */
+static dv_pass_arrays ends(const convolution *conv, const void *input, const void *output) {
+    return conv->transposed ? (dv_pass_arrays){.src = output, .dst = input}
+                            : (dv_pass_arrays){.src = input, .dst = output};
+}
+
+static size_t pixels_of(const dv_map *map) {
+    return dv_map_image_elements(map) / map->channels;
+}
+
+/* One slice of forward, on values that the passes take. */
+static dv_status forward_slice(dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
+                               void *output, dv_error *error) {
+    const dv_convolution_options *options = layer->options;
+    convolution *conv = layer->prepared;
+    dv_pass_arrays arrays = ends(conv, input, output);
+    arrays.weights = weights;
+    arrays.bias = layer->parameters[1].data;
+    arrays.scratchpad = (char *)call->workspace + conv->forward.scratchpad;
+    DV_TRY(dv_pass_run(conv->to_output, &arrays, error));
+    if (conv->transposed && options->bias)
+        add_bias(conv->widen ? DV_F32 : layer->output.type, layer->parameters[1].data, layer->output.channels,
+                 conv->forward_images * pixels_of(&layer->output), output);
+    return DV_OK;
+}
+
+/* Forward of bf16 values in f32, by slices. */
+static dv_status forward_widened(dv_layer *layer, const dv_forward *call, const void *weights, dv_error *error) {
+    convolution *conv = layer->prepared;
+    size_t in = conv->forward_images * dv_map_image_elements(&layer->inputs[0]);
+    size_t out = conv->forward_images * dv_map_image_elements(&layer->output);
+    float *input = (void *)((char *)call->workspace + conv->forward.input);
+    float *output = (void *)((char *)call->workspace + conv->forward.output);
+    for (size_t slice = 0; slice < layer->output.images / conv->forward_images; slice++) {
+        widen((const uint16_t *)call->inputs[0] + slice * in, in, input);
+        DV_TRY(forward_slice(layer, call, weights, input, output, error));
+        store_f32(DV_BF16, output, out, false, (uint16_t *)call->output + slice * out);
+    }
+    return DV_OK;
+}
+
+dv_status dv_convolution_forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+    convolution *conv = layer->prepared;
+    char *workspace = call->workspace;
+    const void *weights;
+    DV_TRY(dv_pass_pack_weights(conv->to_output, layer->parameters[0].data, workspace + conv->forward.weights,
+                                workspace + conv->forward.scratchpad, &weights, error));
+    if (conv->widen)
+        DV_TRY(forward_widened(layer, call, weights, error));
+    else
+        DV_TRY(forward_slice(layer, call, weights, call->inputs[0], call->output, error));
+    if (call->output_bits)
+        dv_write_bits(&layer->output, call->output, call->output_bits);
+    return DV_OK;
+}
+
+/* Adds the weights' gradient of a slice to the parameter's. */
+static dv_status add_weights_gradient(dv_layer *layer, char *workspace, const void *input, const void *diff_output,
+                                      dv_error *error) {
+    convolution *conv = layer->prepared;
+    dv_pass_arrays arrays = ends(conv, input, diff_output);
+    arrays.weights = workspace + conv->backward.diff_weights;
+    arrays.scratchpad = workspace + conv->backward.scratchpad;
+    DV_TRY(dv_pass_run(conv->to_weights, &arrays, error));
+    return dv_pass_add_weights(conv->to_weights, arrays.weights, layer->parameters[0].gradient, arrays.scratchpad,
+                               error);
+}
+
+/* The input's gradient of a slice: straight into `diff_input`, or through the memory of what has been used. */
+static dv_status find_diff_input(dv_layer *layer, char *workspace, const void *weights, const void *diff_output,
+                                 bool accumulate, void *diff_input, dv_error *error) {
+    convolution *conv = layer->prepared;
+    const dv_map *map = &layer->inputs[0];
+    bool direct = !conv->widen && !accumulate;
+    void *buffer = workspace + (conv->widen ? conv->backward.input : conv->backward.kept);
+    dv_pass_arrays arrays = ends(conv, direct ? diff_input : buffer, diff_output);
+    arrays.weights = weights;
+    arrays.scratchpad = workspace + conv->backward.scratchpad;
+    DV_TRY(dv_pass_run(conv->to_input, &arrays, error));
+    size_t count = conv->backward_images * dv_map_image_elements(map);
+    if (conv->widen || (accumulate && map->type == DV_F32))
+        store_f32(map->type, buffer, count, accumulate, diff_input);
+    else if (accumulate)
+        add_bf16(buffer, count, diff_input);
+    return DV_OK;
+}
+
+/* One slice of backward, from image `first` on. */
+static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
+                                dv_error *error) {
+    convolution *conv = layer->prepared;
+    char *workspace = call->workspace;
+    size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
+    size_t element = dv_type_bytes(layer->output.type), images = conv->backward_images;
+    const void *input = dv_kept_images(call->inputs[0], first, images, workspace + conv->backward.kept);
+    const void *diff_output = (const char *)call->diff_output + first * out * element;
+    if (conv->widen) {
+        float *wide_input = (void *)(workspace + conv->backward.input);
+        float *wide_diff = (void *)(workspace + conv->backward.diff_output);
+        widen(input, images * in, wide_input);
+        widen(diff_output, images * out, wide_diff);
+        input = wide_input, diff_output = wide_diff;
+    }
+    DV_TRY(add_weights_gradient(layer, workspace, input, diff_output, error));
+    if (!call->diff_inputs[0])
+        return DV_OK;
+    return find_diff_input(layer, workspace, weights, diff_output, call->accumulate[0],
+                           (char *)call->diff_inputs[0] + first * in * element, error);
+}
+
+dv_status dv_convolution_backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+    const dv_convolution_options *options = layer->options;
+    convolution *conv = layer->prepared;
+    char *workspace = call->workspace;
+    const void *weights = NULL;
+    if (options->bias)
+        add_bias_gradient(&layer->output, call->diff_output, (void *)(workspace + conv->backward.sums),
+                          layer->parameters[1].gradient);
+    if (call->diff_inputs[0])
+        DV_TRY(dv_pass_pack_weights(conv->to_input, layer->parameters[0].data, workspace + conv->backward.weights,
+                                    workspace + conv->backward.scratchpad, &weights, error));
+    for (size_t first = 0; first < layer->output.images; first += conv->backward_images)
+        DV_TRY(backward_slice(layer, call, weights, first, error));
+    return DV_OK;
+}

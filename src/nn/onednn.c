@@ -1,0 +1,504 @@
+/* Convolution passes on oneDNN's C interface. One engine for the process; a stream, the primitives and
+ * their memory objects per pass. Memory objects have no memory of their own: they are pointed at the
+ * caller's arrays right before each execution. */
+#include "nn/onednn.h"
+
+#include "base/status.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what differs between versions ---------------------------------------------------------- */
+
+/* Everything that makes up the descriptor of a convolution primitive. */
+typedef struct pass_geometry {
+    dnnl_dims_t strides, dilates, padding_l, padding_r;
+} pass_geometry;
+
+#if DNNL_VERSION_MAJOR >= 3
+
+#define NO_MORE_CHOICES dnnl_last_impl_reached
+
+typedef dnnl_memory_desc_t owned_md;      /* an object, to be destroyed */
+typedef const_dnnl_memory_desc_t view_md; /* what functions take */
+
+static view_md view(const owned_md *md) {
+    return *md;
+}
+
+static dnnl_status_t md_init(owned_md *md, int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                             dnnl_format_tag_t tag) {
+    return dnnl_memory_desc_create_with_tag(md, ndims, dims, type, tag);
+}
+
+static void md_destroy(owned_md *md) {
+    if (*md)
+        dnnl_memory_desc_destroy(*md);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t post_ops) {
+    return dnnl_post_ops_append_sum(post_ops, 1, 0, dnnl_data_type_undef);
+}
+
+static dnnl_status_t forward_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
+                                  view_md bias, view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr) {
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, dnnl_convolution_direct,
+                                                          src, weights, bias, dst, g->strides, g->dilates, g->padding_l,
+                                                          g->padding_r, attr);
+}
+
+static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
+                                        view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr,
+                                        const_dnnl_primitive_desc_t hint) {
+    return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, src, weights, dst,
+                                                                g->strides, g->dilates, g->padding_l, g->padding_r,
+                                                                hint, attr);
+}
+
+/* The implementation number `choice`, best first; NO_MORE_CHOICES if there are not as many. */
+static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src,
+                                           view_md weights, view_md dst, const pass_geometry *g,
+                                           const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
+                                           int choice) {
+    dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
+        pd, engine, dnnl_convolution_direct, src, weights, NULL, dst, g->strides, g->dilates, g->padding_l,
+        g->padding_r, hint, attr);
+    for (int i = 0; i < choice && status == dnnl_success; i++)
+        status = dnnl_primitive_desc_next_impl(*pd);
+    return status;
+}
+
+#else
+
+#define NO_MORE_CHOICES dnnl_iterator_ends
+
+typedef dnnl_memory_desc_t owned_md; /* a plain struct */
+typedef const dnnl_memory_desc_t *view_md;
+
+static view_md view(const owned_md *md) {
+    return md->ndims ? md : NULL;
+}
+
+static dnnl_status_t md_init(owned_md *md, int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                             dnnl_format_tag_t tag) {
+    return dnnl_memory_desc_init_by_tag(md, ndims, dims, type, tag);
+}
+
+static void md_destroy(owned_md *md) {
+    (void)md;
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t post_ops) {
+    return dnnl_post_ops_append_sum(post_ops, 1);
+}
+
+static dnnl_status_t forward_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
+                                  view_md bias, view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr) {
+    dnnl_convolution_desc_t desc;
+    dnnl_status_t status =
+        dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, src, weights,
+                                                   bias, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
+}
+
+static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
+                                        view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr,
+                                        const_dnnl_primitive_desc_t hint) {
+    dnnl_convolution_desc_t desc;
+    dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
+        &desc, dnnl_convolution_direct, src, weights, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, hint);
+}
+
+/* The implementation number `choice`, best first; NO_MORE_CHOICES if there are not as many. */
+static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src,
+                                           view_md weights, view_md dst, const pass_geometry *g,
+                                           const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
+                                           int choice) {
+    dnnl_convolution_desc_t desc;
+    dnnl_primitive_desc_iterator_t iterator = NULL;
+    dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+        &desc, dnnl_convolution_direct, src, weights, NULL, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_iterator_create(&iterator, &desc, attr, engine, hint);
+    for (int i = 0; i < choice && status == dnnl_success; i++)
+        status = dnnl_primitive_desc_iterator_next(iterator);
+    if (status == dnnl_success && !(*pd = dnnl_primitive_desc_iterator_fetch(iterator)))
+        status = dnnl_out_of_memory;
+    if (iterator)
+        dnnl_primitive_desc_iterator_destroy(iterator);
+    return status;
+}
+
+#endif
+
+/* ---- the engine, and statuses in words ------------------------------------------------------ */
+
+static dnnl_engine_t the_engine; /* lives as long as the process; NULL if it could not be made */
+
+static void create_engine(void) {
+    if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
+        the_engine = NULL;
+}
+
+static dnnl_engine_t engine_get(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, create_engine);
+    return the_engine;
+}
+
+static const char *status_words(dnnl_status_t status) {
+    switch (status) {
+    case dnnl_out_of_memory:
+        return "out of memory";
+    case dnnl_invalid_arguments:
+        return "invalid arguments";
+    case dnnl_unimplemented:
+    case NO_MORE_CHOICES:
+        return "not implemented for this processor, type or shape";
+    case dnnl_runtime_error:
+        return "runtime error";
+    default:
+        return "unexpected status";
+    }
+}
+
+static dv_status status_from(dnnl_status_t status) {
+    return status == dnnl_out_of_memory ? DV_ERROR_MEMORY : DV_ERROR_UNSUPPORTED;
+}
+
+/* ---- making a pass -------------------------------------------------------------------------- */
+
+struct dv_pass {
+    dv_pass_kind kind;
+    const char *kernel; /* static in oneDNN */
+    dnnl_stream_t stream;
+    dnnl_primitive_t convolution;
+    dnnl_primitive_t reorder; /* plain -> packed; of a backward-weights pass: packed added to plain. NULL: not needed */
+    dnnl_memory_t src, weights, bias, dst, scratchpad;
+    dnnl_memory_t plain, reorder_scratchpad;
+    size_t weights_bytes, scratchpad_bytes;
+    int threads; /* that the primitives were made for, and their scratchpads */
+};
+
+/* What exists only while a pass is made. */
+typedef struct pass_maker {
+    owned_md src, weights, diff_weights, plain, bias, dst;
+    pass_geometry geometry;
+    dnnl_primitive_attr_t attr;
+    dnnl_primitive_desc_t hint, desc, reorder_desc;
+} pass_maker;
+
+#define ONEDNN_TRY(expression)                       \
+    do {                                             \
+        dnnl_status_t onednn_status_ = (expression); \
+        if (onednn_status_ != dnnl_success)          \
+            return onednn_status_;                   \
+    } while (0)
+
+static dnnl_data_type_t data_type(const dv_convolution_shape *shape) {
+    return shape->type == DV_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+/* [images, channels, sides...], which is how oneDNN counts whatever the order in memory is. */
+static dnnl_status_t activation_md(owned_md *md, const dv_convolution_shape *shape, size_t channels,
+                                   const size_t *sides) {
+    static const dnnl_format_tag_t tags[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
+    dnnl_dims_t dims = {(dnnl_dim_t)shape->images, (dnnl_dim_t)channels};
+    for (int d = 0; d < shape->rank; d++)
+        dims[2 + d] = (dnnl_dim_t)sides[d];
+    return md_init(md, 2 + shape->rank, dims, data_type(shape), tags[shape->rank - 1]);
+}
+
+/* [groups, dst channels of one, src channels of one, kernel...], without the first if there is one group:
+ * plain, and in the order that the kernel likes. diff_weights are f32 whatever the weights are. */
+static dnnl_status_t weights_mds(pass_maker *maker, const dv_convolution_shape *shape) {
+    static const dnnl_format_tag_t tags[] = {dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+    dnnl_dims_t dims;
+    int ndims = 0;
+    if (shape->groups > 1)
+        dims[ndims++] = (dnnl_dim_t)shape->groups;
+    dims[ndims++] = (dnnl_dim_t)(shape->dst_channels / shape->groups);
+    dims[ndims++] = (dnnl_dim_t)(shape->src_channels / shape->groups);
+    for (int d = 0; d < shape->rank; d++)
+        dims[ndims++] = (dnnl_dim_t)shape->window.kernel[d];
+    ONEDNN_TRY(md_init(&maker->plain, ndims, dims, dnnl_f32, tags[ndims - 3]));
+    ONEDNN_TRY(md_init(&maker->diff_weights, ndims, dims, dnnl_f32, dnnl_format_tag_any));
+    return md_init(&maker->weights, ndims, dims, data_type(shape), dnnl_format_tag_any);
+}
+
+/* The padding behind is what makes the sides meet exactly; it is negative where elements of src are left
+ * over. oneDNN's dilation is the number of elements skipped. */
+static void geometry_init(pass_geometry *geometry, const dv_convolution_shape *shape) {
+    const dv_window *window = &shape->window;
+    for (int d = 0; d < shape->rank; d++) {
+        size_t reach = (window->kernel[d] - 1) * window->dilation[d] + 1;
+        size_t covered = (shape->dst_sides[d] - 1) * window->stride[d] + reach;
+        geometry->strides[d] = (dnnl_dim_t)window->stride[d];
+        geometry->dilates[d] = (dnnl_dim_t)window->dilation[d] - 1;
+        geometry->padding_l[d] = (dnnl_dim_t)window->padding[d];
+        geometry->padding_r[d] = (dnnl_dim_t)covered - (dnnl_dim_t)shape->src_sides[d] - geometry->padding_l[d];
+    }
+}
+
+static dnnl_status_t maker_init(pass_maker *maker, dv_pass_kind kind, const dv_convolution_shape *shape) {
+    ONEDNN_TRY(activation_md(&maker->src, shape, shape->src_channels, shape->src_sides));
+    ONEDNN_TRY(activation_md(&maker->dst, shape, shape->dst_channels, shape->dst_sides));
+    ONEDNN_TRY(weights_mds(maker, shape));
+    dnnl_dims_t channels = {(dnnl_dim_t)shape->dst_channels};
+    if (kind == DV_PASS_FORWARD)
+        ONEDNN_TRY(md_init(&maker->bias, 1, channels, dnnl_f32, dnnl_a));
+    geometry_init(&maker->geometry, shape);
+    ONEDNN_TRY(dnnl_primitive_attr_create(&maker->attr));
+    return dnnl_primitive_attr_set_scratchpad_mode(maker->attr, dnnl_scratchpad_mode_user);
+}
+
+static void maker_destroy(pass_maker *maker) {
+    dnnl_primitive_desc_t descs[] = {maker->hint, maker->desc, maker->reorder_desc};
+    for (size_t i = 0; i < sizeof descs / sizeof *descs; i++)
+        if (descs[i])
+            dnnl_primitive_desc_destroy(descs[i]);
+    if (maker->attr)
+        dnnl_primitive_attr_destroy(maker->attr);
+    owned_md *mds[] = {&maker->src, &maker->weights, &maker->diff_weights, &maker->plain, &maker->bias, &maker->dst};
+    for (size_t i = 0; i < sizeof mds / sizeof *mds; i++)
+        md_destroy(mds[i]);
+}
+
+/* Whether oneDNN's kernel is one that goes wrong. Its 1x1 backward weights with strides write past their
+ * scratchpad where src is channels last and its channels are less than a vector (oneDNN's issue 6035, in all
+ * versions so far). Channels that are whole vectors are safe with any instruction set. */
+static bool is_broken(const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
+    const char *kernel = "";
+    bool strided = false;
+    for (int d = 0; d < shape->rank; d++)
+        strided = strided || shape->window.stride[d] > 1;
+    dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &kernel);
+    return strided && shape->src_channels / shape->groups % 16 != 0 && strstr(kernel, "1x1");
+}
+
+/* The best implementation of backward weights that is not broken. */
+static dnnl_status_t sound_backward_weights_desc(pass_maker *maker, const dv_convolution_shape *shape) {
+    for (int choice = 0;; choice++) {
+        ONEDNN_TRY(backward_weights_desc(&maker->desc, engine_get(), view(&maker->src), view(&maker->diff_weights),
+                                         view(&maker->dst), &maker->geometry, maker->attr, maker->hint, choice));
+        if (!is_broken(maker->desc, shape))
+            return dnnl_success;
+        dnnl_primitive_desc_destroy(maker->desc);
+        maker->desc = NULL;
+    }
+}
+
+/* The primitive descriptor of the convolution. Those of backward take the forward one as a hint. */
+static dnnl_status_t convolution_desc(pass_maker *maker, dv_pass_kind kind, const dv_convolution_shape *shape) {
+    view_md src = view(&maker->src), weights = view(&maker->weights), dst = view(&maker->dst);
+    bool forward = kind == DV_PASS_FORWARD || kind == DV_PASS_FORWARD_NO_BIAS;
+    ONEDNN_TRY(forward_desc(forward ? &maker->desc : &maker->hint, engine_get(), src, weights, view(&maker->bias), dst,
+                            &maker->geometry, maker->attr));
+    if (kind == DV_PASS_BACKWARD_DATA)
+        return backward_data_desc(&maker->desc, engine_get(), src, weights, dst, &maker->geometry, maker->attr,
+                                  maker->hint);
+    return forward ? dnnl_success : sound_backward_weights_desc(maker, shape);
+}
+
+static dnnl_status_t memory_init(dnnl_memory_t *memory, view_md md) {
+    return dnnl_memory_create(memory, md, engine_get(), DNNL_MEMORY_NONE);
+}
+
+/* A memory object for the descriptor's scratchpad, if it needs one; the pass books the larger of all. */
+static dnnl_status_t scratchpad_init(dv_pass *pass, dnnl_memory_t *memory, const_dnnl_primitive_desc_t desc) {
+    view_md md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
+    if (bytes == 0)
+        return dnnl_success;
+    pass->scratchpad_bytes = bytes > pass->scratchpad_bytes ? bytes : pass->scratchpad_bytes;
+    return memory_init(memory, md);
+}
+
+/* The reorder between the plain weights and the kernel's. */
+static dnnl_status_t reorder_init(dv_pass *pass, pass_maker *maker, view_md packed) {
+    view_md from = view(&maker->plain), to = packed;
+    if (pass->kind == DV_PASS_BACKWARD_WEIGHTS) {
+        dnnl_post_ops_t post_ops;
+        ONEDNN_TRY(dnnl_post_ops_create(&post_ops));
+        dnnl_status_t status = append_sum(post_ops);
+        if (status == dnnl_success)
+            status = dnnl_primitive_attr_set_post_ops(maker->attr, post_ops);
+        dnnl_post_ops_destroy(post_ops);
+        ONEDNN_TRY(status);
+        from = packed, to = view(&maker->plain);
+    }
+    ONEDNN_TRY(
+        dnnl_reorder_primitive_desc_create(&maker->reorder_desc, from, engine_get(), to, engine_get(), maker->attr));
+    ONEDNN_TRY(dnnl_primitive_create(&pass->reorder, maker->reorder_desc));
+    ONEDNN_TRY(memory_init(&pass->plain, view(&maker->plain)));
+    return scratchpad_init(pass, &pass->reorder_scratchpad, maker->reorder_desc);
+}
+
+static dnnl_status_t pass_init(dv_pass *pass, pass_maker *maker, const dv_convolution_shape *shape) {
+    ONEDNN_TRY(maker_init(maker, pass->kind, shape));
+    ONEDNN_TRY(convolution_desc(maker, pass->kind, shape));
+    ONEDNN_TRY(dnnl_primitive_desc_query(maker->desc, dnnl_query_impl_info_str, 0, &pass->kernel));
+    ONEDNN_TRY(dnnl_primitive_create(&pass->convolution, maker->desc));
+    ONEDNN_TRY(dnnl_stream_create(&pass->stream, engine_get(), dnnl_stream_default_flags));
+
+    bool gradient = pass->kind == DV_PASS_BACKWARD_WEIGHTS;
+    view_md packed =
+        dnnl_primitive_desc_query_md(maker->desc, gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+    ONEDNN_TRY(memory_init(&pass->src, view(&maker->src)));
+    ONEDNN_TRY(memory_init(&pass->dst, view(&maker->dst)));
+    ONEDNN_TRY(memory_init(&pass->weights, packed));
+    if (pass->kind == DV_PASS_FORWARD)
+        ONEDNN_TRY(memory_init(&pass->bias, view(&maker->bias)));
+    ONEDNN_TRY(scratchpad_init(pass, &pass->scratchpad, maker->desc));
+    if (!gradient && dnnl_memory_desc_equal(packed, view(&maker->plain)))
+        return dnnl_success;
+    pass->weights_bytes = dnnl_memory_desc_get_size(packed);
+    return reorder_init(pass, maker, packed);
+}
+
+static const char *const kind_words[] = {
+    [DV_PASS_FORWARD] = "forward",
+    [DV_PASS_FORWARD_NO_BIAS] = "forward",
+    [DV_PASS_BACKWARD_DATA] = "backward data",
+    [DV_PASS_BACKWARD_WEIGHTS] = "backward weights",
+};
+
+dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                      dv_error *error) {
+    if (!engine_get())
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "%s: oneDNN has no engine for this processor", name);
+    dv_pass *made = calloc(1, sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory for its primitives", name);
+    pass_maker maker = {0};
+    made->kind = kind;
+    made->threads = omp_get_max_threads();
+    dnnl_status_t status = pass_init(made, &maker, shape);
+    maker_destroy(&maker);
+    if (status == dnnl_success) {
+        *pass = made;
+        return DV_OK;
+    }
+    dv_pass_free(made);
+    return dv_fail(error, status_from(status), "%s: oneDNN cannot make the %s convolution in %s: %s", name,
+                   kind_words[kind], dv_type_name(shape->type), status_words(status));
+}
+
+void dv_pass_free(dv_pass *pass) {
+    if (!pass)
+        return;
+    dnnl_memory_t memories[] = {pass->src,   pass->weights,           pass->bias, pass->dst, pass->scratchpad,
+                                pass->plain, pass->reorder_scratchpad};
+    for (size_t i = 0; i < sizeof memories / sizeof *memories; i++)
+        if (memories[i])
+            dnnl_memory_destroy(memories[i]);
+    if (pass->reorder)
+        dnnl_primitive_destroy(pass->reorder);
+    if (pass->convolution)
+        dnnl_primitive_destroy(pass->convolution);
+    if (pass->stream)
+        dnnl_stream_destroy(pass->stream);
+    free(pass);
+}
+
+const char *dv_pass_kernel(const dv_pass *pass) {
+    return pass->kernel;
+}
+
+bool dv_pass_is_reference(const dv_pass *pass) {
+    return strncmp(pass->kernel, "ref", 3) == 0;
+}
+
+size_t dv_pass_weights_bytes(const dv_pass *pass) {
+    return pass->weights_bytes;
+}
+
+size_t dv_pass_scratchpad_bytes(const dv_pass *pass) {
+    return pass->scratchpad_bytes;
+}
+
+/* ---- running it ----------------------------------------------------------------------------- */
+
+enum { MAX_ARGUMENTS = 5 };
+
+/* The arguments of one execution. */
+typedef struct argument_list {
+    dnnl_exec_arg_t entries[MAX_ARGUMENTS];
+    int count;
+    dnnl_status_t status; /* the first failure */
+} argument_list;
+
+/* Points `memory` at `data` and appends it; a pass without that memory has no such argument. */
+static void argument_add(argument_list *list, int index, dnnl_memory_t memory, const void *data) {
+    if (!memory || list->status != dnnl_success)
+        return;
+    list->status = dnnl_memory_set_data_handle(memory, (void *)data);
+    list->entries[list->count++] = (dnnl_exec_arg_t){index, memory};
+}
+
+/* Executes with as many threads as the primitive was made for, whatever OpenMP's number is by now. */
+static dnnl_status_t execute_as_made(const dv_pass *pass, dnnl_primitive_t primitive, const argument_list *list) {
+    int threads = omp_get_max_threads();
+    if (threads != pass->threads)
+        omp_set_num_threads(pass->threads);
+    dnnl_status_t status = dnnl_primitive_execute(primitive, pass->stream, list->count, list->entries);
+    if (threads != pass->threads)
+        omp_set_num_threads(threads);
+    return status;
+}
+
+static dv_status execute(const dv_pass *pass, dnnl_primitive_t primitive, const argument_list *list, dv_error *error) {
+    dnnl_status_t status = list->status;
+    if (status == dnnl_success)
+        status = execute_as_made(pass, primitive, list);
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(pass->stream);
+    if (status == dnnl_success)
+        return DV_OK;
+    return dv_fail(error, status_from(status), "oneDNN's %s convolution (%s) failed: %s", kind_words[pass->kind],
+                   pass->kernel, status_words(status));
+}
+
+dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+                               dv_error *error) {
+    *weights = pass->reorder ? packed : plain;
+    if (!pass->reorder)
+        return DV_OK;
+    argument_list list = {0};
+    argument_add(&list, DNNL_ARG_FROM, pass->plain, plain);
+    argument_add(&list, DNNL_ARG_TO, pass->weights, packed);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, pass->reorder_scratchpad, scratchpad);
+    return execute(pass, pass->reorder, &list, error);
+}
+
+dv_status dv_pass_add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error) {
+    argument_list list = {0};
+    argument_add(&list, DNNL_ARG_FROM, pass->weights, packed);
+    argument_add(&list, DNNL_ARG_TO, pass->plain, plain);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, pass->reorder_scratchpad, scratchpad);
+    return execute(pass, pass->reorder, &list, error);
+}
+
+/* oneDNN's indices of a pass's arrays. */
+static const struct {
+    int src, weights, dst;
+} argument_index[] = {
+    [DV_PASS_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+    [DV_PASS_FORWARD_NO_BIAS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+    [DV_PASS_BACKWARD_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+    [DV_PASS_BACKWARD_WEIGHTS] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
+};
+
+dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
+    argument_list list = {0};
+    argument_add(&list, argument_index[pass->kind].src, pass->src, arrays->src);
+    argument_add(&list, argument_index[pass->kind].weights, pass->weights, arrays->weights);
+    argument_add(&list, argument_index[pass->kind].dst, pass->dst, arrays->dst);
+    argument_add(&list, DNNL_ARG_BIAS, pass->bias, arrays->bias);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, pass->scratchpad, arrays->scratchpad);
+    return execute(pass, pass->convolution, &list, error);
+}
