@@ -15,8 +15,7 @@ endif()
 
 # Drops from the list `variable` what this processor family does not have, and gives the rest its
 # flags. Kernels are optimised in every build but Debug: under a sanitizer they are slow enough. gcc
-# must not turn their short copying loops into calls of memcpy, or worse into string instructions, and
-# unrolls their vector loops only when told to.
+# must not turn their short copying loops into calls of memcpy, or worse into string instructions.
 function(dv_select_kernels variable)
   set(kept)
   foreach(file IN LISTS ${variable})
@@ -26,7 +25,7 @@ function(dv_select_kernels variable)
     endif()
     set_source_files_properties(${file} PROPERTIES
       COMPILE_OPTIONS
-      "$<$<NOT:$<CONFIG:Debug>>:-O3>;$<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns;-funroll-loops>;${DV_FLAGS_${isa}}")
+      "$<$<NOT:$<CONFIG:Debug>>:-O3>;$<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>;${DV_FLAGS_${isa}}")
     list(APPEND kept ${file})
   endforeach()
   set(${variable} ${kept} PARENT_SCOPE)

@@ -101,6 +101,13 @@ static inline float dv_fixed_offset(float minimum, float scale) {
     return scale > 0 ? minimum - 0.5f / scale : minimum;
 }
 
+/* What subtractive dither adds to a code again: half a step less the mean of what the random bits stand for, so
+ * that its own mean is 0. */
+static inline float dv_undither(uint32_t random, int bits) {
+    float unit = 1.0f / (float)dv_fixed_one(bits);
+    return (0.5f - 0.5f * unit) - (float)(int32_t)random * unit;
+}
+
 /* No step is smaller, so that scales are finite. */
 #define DV_STEP_MIN 0x1p-100f
 

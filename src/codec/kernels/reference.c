@@ -197,7 +197,7 @@ static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_re
             float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
             float level = (float)get_code(record->codes, count, tile->bits, index);
             if (tile->subtractive)
-                level += 0.5f - (float)dither(key, index, tile->bits) / (float)dv_fixed_one(tile->bits);
+                level += dv_undither(dither(key, index, tile->bits), tile->bits);
             store(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
         }
     }

@@ -29,8 +29,8 @@
 #define INLINE static inline __attribute__((always_inline))
 /* The innermost loops are functions of their own: inlined into large ones they lack registers. */
 #define LOOP static __attribute__((noinline))
-/* Converts numbers that need not fit, and that are not used if they do not. */
-#define ANY_NUMBER __attribute__((no_sanitize("float-cast-overflow")))
+/* Before a loop whose vector form is worth unrolling: those that are the time a codec takes. */
+#define UNROLL _Pragma("GCC unroll 4")
 
 enum {
     DV_RUN = DV_TILE_CHANNELS, /* elements handled together: arrays of them stay in the L1 cache */
@@ -212,11 +212,13 @@ LOOP void unpack_chunk(dv_random key, uint32_t chunk, bool subtractive, const ui
     if (!subtractive)
         return;
     chunk_random random;
-    float unit = 1.0f / (float)dv_fixed_one(bits);
     dither_chunk(key, chunk, &random);
     for (size_t j = 0; j < count; j++)
-        levels[j] += 0.5f - (float)(random.halves[j] >> bits) * unit;
+        levels[j] += dv_undither(random.halves[j] >> bits, bits);
 }
+
+/* 16 fixed-point numbers that the compiler keeps in vector registers, at any address. */
+typedef uint16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
 
 /* Collects runs of fixed-point numbers and writes them out by chunks. */
 typedef struct packer {
@@ -225,7 +227,7 @@ typedef struct packer {
     uint32_t chunk; /* the next */
     uint8_t *dst;
     size_t fill;
-    uint16_t fixed[DV_CHUNK + DV_RUN + DV_GROUP]; /* a run may write a vector further */
+    uint16_t fixed[DV_CHUNK + DV_RUN + 16]; /* a run may write a vector further */
 } packer;
 
 INLINE void packer_write(packer *p, size_t first, size_t count) {
@@ -239,8 +241,8 @@ INLINE void packer_add(packer *p, size_t count) {
     for (; end - done >= DV_CHUNK; done += DV_CHUNK)
         packer_write(p, done, DV_CHUNK);
     p->fill = end - done;
-    for (size_t i = 0; done && i < p->fill; i++)
-        p->fixed[i] = p->fixed[done + i];
+    for (size_t i = 0; done && i < p->fill; i += 16) /* whole vectors; what is behind the last is of no account */
+        *(halves *)(p->fixed + i) = *(const halves *)(p->fixed + done + i);
 }
 
 static void packer_finish(packer *p) {
@@ -257,9 +259,9 @@ typedef struct unpacker {
     bool subtractive;
     uint32_t chunk; /* the next */
     const uint8_t *src;
-    size_t left;        /* elements not yet unpacked */
-    size_t first, last; /* those unpacked but not taken: levels[first .. last) */
-    float levels[DV_RUN + 2 * DV_CHUNK];
+    size_t left;                                    /* elements not yet unpacked */
+    size_t first, last;                             /* those unpacked but not taken: levels[first .. last) */
+    float levels[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
 } unpacker;
 
 static void unpacker_read(unpacker *u) {
@@ -289,7 +291,8 @@ INLINE const float *unpacker_take(unpacker *u, size_t count) {
 /* Sum, minimum and maximum of `count` columns side by side: channels in NHWC, columns of pixels in
  * NCHW. */
 typedef struct columns {
-    float sum[DV_RUN], minimum[DV_RUN], maximum[DV_RUN];
+    float sum[DV_RUN + DV_GROUP], minimum[DV_RUN + DV_GROUP],
+        maximum[DV_RUN + DV_GROUP]; /* a vector more can be read */
 } columns;
 
 static void columns_clear(columns *all, size_t count) {
@@ -414,32 +417,15 @@ INLINE void repeat(float *values, size_t width, size_t times) {
 LOOP void quantize(const float *restrict x, size_t stride, size_t rows, size_t width, const float *restrict low,
                    const float *restrict offset, const float *restrict scale, uint16_t *restrict fixed) {
     for (size_t j = 0; j < rows; j++, x += stride, fixed += width)
-        for (size_t i = 0; i < width; i++)
-            fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset[i]) * scale[i]);
-}
-
-/* The same where all are of one channel, and the rows follow each other. It may run on into the
- * next channel (template_nchw.h), whose elements can be anything: what they become is never used. */
-LOOP ANY_NUMBER void quantize_channel(const float *restrict x, size_t rows, size_t width, const float *restrict low,
-                                      float offset, float scale, uint16_t *restrict fixed) {
-    for (size_t j = 0; j < rows; j++, x += width, fixed += width)
-        for (size_t i = 0; i < width; i++)
-            fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset) * scale);
+        UNROLL for (size_t i = 0; i < width; i++) fixed[i] =
+            (uint16_t)(int32_t)((x[i] - low[i] - offset[i]) * scale[i]);
 }
 
 /* Rows of levels to elements. */
 LOOP void restore(const float *restrict levels, size_t stride, size_t rows, size_t width, const float *restrict base,
                   const float *restrict scale, float *restrict out) {
     for (size_t j = 0; j < rows; j++, levels += width, out += stride)
-        for (size_t i = 0; i < width; i++)
-            out[i] = base[i] + scale[i] * levels[i];
-}
-
-LOOP void restore_channel(const float *restrict levels, size_t rows, size_t width, const float *restrict base,
-                          float scale, float *restrict out) {
-    for (size_t j = 0; j < rows; j++, levels += width, out += width)
-        for (size_t i = 0; i < width; i++)
-            out[i] = base[i] + scale * levels[i];
+        UNROLL for (size_t i = 0; i < width; i++) out[i] = base[i] + scale[i] * levels[i];
 }
 
 /* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. */

@@ -10,17 +10,17 @@
 enum {
     DV_GROUP_ELEMENTS = 32768, /* of a group of channels: few enough for the L2 cache */
     DV_EDGE_MAX = 64,          /* of a block */
+    DV_LIST = 64,              /* blocks that are averaged together */
 };
 
-/* True if DV_GROUP elements behind channel `channel` belong to the tile too. */
+/* True if 2 DV_GROUP elements behind channel `channel` belong to the tile too. */
 INLINE bool has_room(const dv_tile *tile, size_t channel) {
-    return channel + 1 < tile->channels && dv_tile_pixels(tile) >= DV_GROUP;
+    return channel + 1 < tile->channels && dv_tile_pixels(tile) >= 2 * DV_GROUP;
 }
 
-/* `count`, or, if there is room, as many as whole vectors take. */
-INLINE size_t whole_vectors(size_t count, bool room) {
-    size_t padded = (count + DV_GROUP - 1) / DV_GROUP * DV_GROUP;
-    return room && padded <= DV_RUN ? padded : count;
+/* `count`, or, if there is room, as many as whole vectors of `lanes_` take. */
+INLINE size_t whole_vectors(size_t count, size_t lanes_, bool room) {
+    return room ? (count + lanes_ - 1) / lanes_ * lanes_ : count;
 }
 
 /* Columns that are handled together: the whole row, or as many whole blocks as fit in a run. */
@@ -37,7 +37,8 @@ typedef struct stripe {
     size_t band, block;   /* the first block of its row of blocks, and its own first */
     size_t rows, columns; /* of pixels */
     size_t count;         /* of elements */
-    size_t times;         /* rows that are repeated into one */
+    size_t width, edge;   /* of rows and blocks to work on: those of the map, but where rows are of one block, all
+                           * of them are one row */
 } stripe;
 
 /* Sets the sizes of a stripe that starts where it says. */
@@ -47,8 +48,9 @@ static void stripe_measure(const dv_tile *tile, stripe *now) {
     now->columns = least(columns_per_run(tile), width - now->x);
     now->rows = now->columns < width ? 1 : least(rows_left, DV_RUN / width);
     now->count = now->rows * now->columns;
-    now->times = repetitions(now->columns, now->rows);
     now->block = now->band + now->x / tile->edges[2];
+    now->width = tile->blocks[2] == 1 ? now->count : now->columns;
+    now->edge = tile->blocks[2] == 1 ? now->count : tile->edges[2];
 }
 
 static stripe stripe_first(const dv_tile *tile) {
@@ -80,32 +82,40 @@ INLINE bool stripe_next(const dv_tile *tile, stripe *now) {
     return true;
 }
 
-/* base[0 .. DV_GROUP) = value, a vector. */
+/* DV_GROUP floats that the compiler keeps in vector registers, at any address. */
+typedef float lanes __attribute__((vector_size(4 * DV_GROUP), aligned(4), may_alias));
+
 INLINE void fill_vector(float *base, float value) {
-    for (size_t j = 0; j < DV_GROUP; j++)
-        base[j] = value;
+    *(lanes *)base = (lanes){value, value, value, value, value, value, value, value};
 }
 
-/* Writes base[x] = average of x's block + offset for each of `times` rows, and up to DV_GROUP elements
- * beyond the last. */
-LOOP void expand_averages(const uint16_t *averages, float offset, size_t edge, size_t width, size_t times,
-                          float *base) {
-    if (edge >= width) { /* all rows are of one block */
-        for (size_t i = 0; i < times * width; i += DV_GROUP)
-            fill_vector(base + i, dv_bf16_to_f32(*averages) + offset);
-    } else if (edge % DV_GROUP == 0) { /* only the last block of a row can run over: it comes first */
-        for (size_t block = (width + edge - 1) / edge; block-- > 0;) {
-            float value = dv_bf16_to_f32(averages[block]) + offset;
-            for (size_t i = block * edge; i < least((block + 1) * edge, width); i += DV_GROUP)
-                for (size_t row = 0; row < times; row++)
-                    fill_vector(base + row * width + i, value);
-        }
-    } else { /* what runs over is overwritten by the next block, or by the next row */
-        for (size_t row = 0; row < times; row++)
-            for (size_t x = 0; x < width; x += edge)
-                for (size_t i = x; i < least(x + edge, width); i += DV_GROUP)
-                    fill_vector(base + row * width + i, dv_bf16_to_f32(averages[x / edge]) + offset);
+/* Writes base[x] = average of x's block + offset for a row of `width` columns. What runs over the end of a block
+ * is overwritten by the next; the last may run over by up to DV_GROUP. */
+LOOP void expand_averages(const uint16_t *averages, float offset, size_t edge, size_t width, float *base) {
+    for (size_t x = 0; x < width; x += edge) {
+        float value = dv_bf16_to_f32(*averages++) + offset;
+        for (size_t i = x; i < least(x + edge, width); i += DV_GROUP)
+            fill_vector(base + i, value);
     }
+}
+
+/* Rows of a channel to fixed point. They follow each other `stride` apart, but `width` of each are done: as many,
+ * or as many more as whole vectors take, which the next row overwrites. */
+LOOP void quantize_channel(const float *restrict x, size_t rows, size_t stride, size_t width, const float *restrict low,
+                           float offset, float scale, uint16_t *restrict fixed) {
+    for (size_t j = 0; j < rows; j++, x += stride, fixed += stride)
+        UNROLL for (size_t i = 0; i < width; i++) {
+            fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset) * scale);
+        }
+}
+
+/* Rows of levels to elements of a channel, likewise. */
+LOOP void restore_channel(const float *restrict levels, size_t rows, size_t stride, size_t width,
+                          const float *restrict base, float scale, float *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += stride, out += stride)
+        UNROLL for (size_t i = 0; i < width; i++) {
+            out[i] = base[i] + scale * levels[i];
+        }
 }
 
 /* Adds `rows` rows of `count` columns to the columns. */
@@ -128,54 +138,117 @@ static void nchw_add_rows(const dv_tile *tile, const void *src, size_t rows, siz
     }
 }
 
-/* Blocks whose sums are complete but which are not averaged yet: collected, so that vector code can do
- * many at once. They follow each other as their averages do in the record. */
+/* Blocks whose columns are complete but not added up yet: collected, so that vector code can do many at once.
+ * They follow each other as their averages do in the record. Each has DV_GROUP columns, the last of which may be
+ * empty: sum 0, minimum infinite, maximum minus infinite. */
 typedef struct block_list {
     size_t count;
-    columns all;              /* sum, minimum, maximum of each */
-    float pixels[DV_RUN];     /* of each */
-    uint16_t channel[DV_RUN]; /* of each, within the group */
-    uint16_t *averages;       /* of the first */
-    residue *rest;            /* per channel */
+    float sum[DV_LIST][DV_GROUP], minimum[DV_LIST][DV_GROUP], maximum[DV_LIST][DV_GROUP];
+    float pixels[DV_LIST];     /* of each */
+    uint16_t channel[DV_LIST]; /* of each, within the group */
+    uint16_t *averages;        /* of the first */
+    residue *rest;             /* per channel */
 } block_list;
+
+/* Turns rows into columns: of DV_GROUP blocks' columns, out[i] are the i-th of each. */
+INLINE void transpose(const float rows[DV_GROUP][DV_GROUP], float out[DV_GROUP][DV_GROUP]) {
+    lanes a[DV_GROUP], b[DV_GROUP];
+    for (size_t i = 0; i < DV_GROUP; i += 2) { /* pairs of rows */
+        lanes x = *(const lanes *)rows[i], y = *(const lanes *)rows[i + 1];
+        a[i] = __builtin_shufflevector(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
+        a[i + 1] = __builtin_shufflevector(x, y, 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (size_t i = 0; i < DV_GROUP; i += 4) /* fours */
+        for (size_t j = 0; j < 2; j++) {
+            b[i + 2 * j] = __builtin_shufflevector(a[i + j], a[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            b[i + 2 * j + 1] = __builtin_shufflevector(a[i + j], a[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (size_t i = 0; i < 4; i++) { /* halves */
+        *(lanes *)out[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(lanes *)out[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+/* Adds up the columns of DV_GROUP blocks, from left to right. */
+INLINE void add_columns(const block_list *list, size_t first, float *restrict sum, float *restrict minimum,
+                        float *restrict maximum) {
+    float sums[DV_GROUP][DV_GROUP], minima[DV_GROUP][DV_GROUP], maxima[DV_GROUP][DV_GROUP];
+    transpose(&list->sum[first], sums);
+    transpose(&list->minimum[first], minima);
+    transpose(&list->maximum[first], maxima);
+    for (size_t j = 0; j < DV_GROUP; j++) {
+        float total = 0, low = INFINITY, high = -INFINITY;
+        for (size_t i = 0; i < DV_GROUP; i++) {
+            total += sums[i][j];
+            low = smaller(minima[i][j], low);
+            high = larger(maxima[i][j], high);
+        }
+        sum[j] = total;
+        minimum[j] = low;
+        maximum[j] = high;
+    }
+}
 
 /* Averages the collected blocks, and takes what they leave into account. */
 LOOP void block_list_flush(block_list *list) {
-    float minimum[DV_RUN], maximum[DV_RUN];
+    float sum[DV_LIST], minimum[DV_LIST], maximum[DV_LIST], poison[DV_LIST];
+    for (size_t i = 0; i < list->count; i += DV_GROUP)
+        add_columns(list, i, sum + i, minimum + i, maximum + i);
     for (size_t i = 0; i < list->count; i++) {
-        float mean = list->all.sum[i] / list->pixels[i];
-        bool constant = list->all.minimum[i] == list->all.maximum[i];
-        list->averages[i] = dv_bf16_nearest_number(constant ? list->all.maximum[i] : mean);
+        float mean = sum[i] / list->pixels[i];
+        list->averages[i] = dv_bf16_nearest_number(minimum[i] == maximum[i] ? maximum[i] : mean);
         float low = dv_bf16_to_f32(list->averages[i]);
-        minimum[i] = list->all.minimum[i] - low;
-        maximum[i] = list->all.maximum[i] - low;
+        poison[i] = poison_of(sum[i], minimum[i], maximum[i]);
+        minimum[i] -= low;
+        maximum[i] -= low;
     }
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->count;) { /* channel by channel, in registers */
         size_t c = list->channel[i];
-        list->rest->minimum[c] = smaller(minimum[i], list->rest->minimum[c]);
-        list->rest->maximum[c] = larger(maximum[i], list->rest->maximum[c]);
-        list->rest->poison[c] += poison_of(list->all.sum[i], list->all.minimum[i], list->all.maximum[i]);
+        float low = list->rest->minimum[c], high = list->rest->maximum[c], bad = list->rest->poison[c];
+        for (; i < list->count && list->channel[i] == c; i++) {
+            low = smaller(minimum[i], low);
+            high = larger(maximum[i], high);
+            bad += poison[i];
+        }
+        list->rest->minimum[c] = low;
+        list->rest->maximum[c] = high;
+        list->rest->poison[c] = bad;
     }
     list->averages += list->count;
     list->count = 0;
 }
 
+/* Puts a block of more than DV_GROUP columns, added up, into the first column of entry `at`. */
+static void fold_columns(block_list *list, size_t at, const columns *all, size_t first, size_t count) {
+    fill_vector(list->sum[at], 0);
+    fill_vector(list->minimum[at], INFINITY);
+    fill_vector(list->maximum[at], -INFINITY);
+    for (size_t i = first; i < first + count; i++) {
+        list->sum[at][0] += all->sum[i];
+        list->minimum[at][0] = smaller(all->minimum[i], list->minimum[at][0]);
+        list->maximum[at][0] = larger(all->maximum[i], list->maximum[at][0]);
+    }
+}
+
 /* Adds the block made of the `count` columns from `first` on, each of `rows` pixels. */
 INLINE void block_list_add(block_list *list, const columns *all, size_t first, size_t count, size_t rows,
                            size_t channel) {
-    float sum = 0, minimum = INFINITY, maximum = -INFINITY;
-    for (size_t i = first; i < first + count; i++) {
-        sum += all->sum[i];
-        minimum = smaller(all->minimum[i], minimum);
-        maximum = larger(all->maximum[i], maximum);
-    }
     size_t at = list->count++;
-    list->all.sum[at] = sum;
-    list->all.minimum[at] = minimum;
-    list->all.maximum[at] = maximum;
+    if (count <= DV_GROUP) {
+        *(lanes *)list->sum[at] = *(const lanes *)&all->sum[first];
+        *(lanes *)list->minimum[at] = *(const lanes *)&all->minimum[first];
+        *(lanes *)list->maximum[at] = *(const lanes *)&all->maximum[first];
+        for (size_t i = count; i < DV_GROUP; i++) {
+            list->sum[at][i] = 0;
+            list->minimum[at][i] = INFINITY;
+            list->maximum[at][i] = -INFINITY;
+        }
+    } else {
+        fold_columns(list, at, all, first, count);
+    }
     list->pixels[at] = (float)(rows * count);
     list->channel[at] = (uint16_t)channel;
-    if (list->count == DV_RUN)
+    if (list->count == DV_LIST)
         block_list_flush(list);
 }
 
@@ -186,7 +259,7 @@ LOOP void nchw_add_band(const dv_tile *tile, const void *src, bool room, const s
     size_t width = tile->sides[2], edge = tile->edges[2], together = columns_per_run(tile);
     columns all;
     for (size_t x = 0; x < width; x += together) {
-        size_t count = least(together, width - x), padded = whole_vectors(count, room), i = 0;
+        size_t count = least(together, width - x), padded = whole_vectors(count, DV_GROUP, room), i = 0;
         columns_clear(&all, padded);
         for (size_t z = 0; z < depth; z++) {
             size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1];
@@ -219,15 +292,14 @@ static void nchw_average(const dv_tile *tile, const void *src, size_t first, siz
 /* Quantizes the channel at `src`, whose averages are given. */
 static void nchw_quantize(const dv_tile *tile, const char *src, stripe now, bool room, const uint16_t *averages,
                           float offset, float scale, packer *p) {
-    float low[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN];
+    float low[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN + 2 * DV_GROUP];
     do {
-        expand_averages(averages + now.block, 0, tile->edges[2], now.columns, now.times, low);
         const char *at = element(tile->type, src, now.start);
+        size_t width = whole_vectors(now.width, 2 * DV_GROUP, room);
+        expand_averages(averages + now.block, 0, now.edge, now.width, low);
         prefetch_next(tile, at, now.count * dv_type_bytes(tile->type));
-        bool single = now.rows == now.times;
-        size_t rows = single ? 1 : now.rows, width = whole_vectors(single ? now.count : now.columns, room && single);
-        const float *x = as_f32(tile->type, at, rows * width, buffer);
-        quantize_channel(x, rows, width, low, offset, scale, p->fixed + p->fill);
+        const float *x = as_f32(tile->type, at, now.count + width - now.width, buffer);
+        quantize_channel(x, now.count / now.width, now.width, width, low, offset, scale, p->fixed + p->fill);
         packer_add(p, now.count);
     } while (stripe_next(tile, &now));
 }
@@ -255,16 +327,16 @@ static bool nchw_encode(const dv_tile *tile, dv_random key, const void *src, con
 /* The other way: the channel at `dst` from its averages and the levels that come next. */
 static void nchw_restore(const dv_tile *tile, unpacker *u, stripe now, bool room, const uint16_t *averages,
                          float minimum, float scale, char *dst) {
-    float base[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN];
+    float base[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN + 2 * DV_GROUP];
     do {
-        expand_averages(averages + now.block, minimum, tile->edges[2], now.columns, now.times, base);
         char *at = element_in(tile->type, dst, now.start);
-        bool single = now.rows == now.times;
-        size_t rows = single ? 1 : now.rows, width = whole_vectors(single ? now.count : now.columns, room && single);
         float *out = tile->type == DV_F32 ? (float *)(void *)at : buffer;
-        restore_channel(unpacker_take(u, now.count), rows, width, base, scale, out);
+        size_t width = whole_vectors(now.width, DV_GROUP, room);
+        const float *levels = unpacker_take(u, now.count);
+        expand_averages(averages + now.block, minimum, now.edge, now.width, base);
+        restore_channel(levels, now.count / now.width, now.width, width, base, scale, out);
         if (tile->type != DV_F32)
-            from_f32(tile->type, buffer, rows * width, at);
+            from_f32(tile->type, buffer, now.count, at);
     } while (stripe_next(tile, &now));
 }
 
