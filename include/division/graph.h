@@ -1,0 +1,157 @@
+/* Networks: build a graph of named layers, plan its memory, run training steps in exactly that memory.
+ *
+ *     dv_graph *graph;
+ *     dv_graph_new(DV_F32, 32, &graph, &error);
+ *     dv_value x = dv_graph_input(graph, 3, 2, (size_t[]){32, 32});
+ *     x = dv_graph_convolution(graph, "conv1", x, &(dv_convolution_options){.channels = 16, ...});
+ *     x = dv_graph_batch_norm(graph, "bn1", x);
+ *     x = dv_graph_relu(graph, "relu1", x);
+ *     ...
+ *     dv_graph_finish(graph, x, &error);              tells of the first thing that went wrong, if any
+ *     dv_plan_new(graph, &options, &plan, &error);    who keeps what, and where everything lies
+ *     dv_run_new(plan, seed, &run, &error);           maps the memory and fills in the parameters
+ *
+ * Values are maps of the whole batch, channels last. */
+#ifndef DIVISION_GRAPH_H
+#define DIVISION_GRAPH_H
+
+#include <division/codec.h>
+#include <division/export.h>
+#include <division/layers.h>
+#include <division/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- building ------------------------------------------------------------------------------ */
+
+typedef struct dv_graph dv_graph;
+
+/* A value of a graph. A builder function that fails returns a negative one, which later ones pass on: only
+ * dv_graph_finish has to be checked. */
+typedef int dv_value;
+
+/* An empty graph for batches of `batch` images, whose values are kept in `type` (f32 or bf16). */
+DV_API dv_status dv_graph_new(dv_type type, size_t batch, dv_graph **graph, dv_error *error);
+DV_API void dv_graph_free(dv_graph *graph);
+
+/* The images, `sides` [rank]. One per graph. */
+DV_API dv_value dv_graph_input(dv_graph *graph, size_t channels, int rank, const size_t *sides);
+
+/* Layers. Names are copied; they must be unique among layers with parameters. */
+DV_API dv_value dv_graph_convolution(dv_graph *graph, const char *name, dv_value input,
+                                     const dv_convolution_options *options);
+DV_API dv_value dv_graph_transposed_convolution(dv_graph *graph, const char *name, dv_value input,
+                                                const dv_convolution_options *options);
+DV_API dv_value dv_graph_batch_norm(dv_graph *graph, const char *name, dv_value input);
+DV_API dv_value dv_graph_relu(dv_graph *graph, const char *name, dv_value input);
+DV_API dv_value dv_graph_max_pooling(dv_graph *graph, const char *name, dv_value input,
+                                     const dv_pooling_options *options);
+DV_API dv_value dv_graph_average_pooling(dv_graph *graph, const char *name, dv_value input,
+                                         const dv_pooling_options *options);
+DV_API dv_value dv_graph_global_average_pooling(dv_graph *graph, const char *name, dv_value input);
+DV_API dv_value dv_graph_dropout(dv_graph *graph, const char *name, dv_value input, float probability);
+DV_API dv_value dv_graph_linear(dv_graph *graph, const char *name, dv_value input, const dv_linear_options *options);
+DV_API dv_value dv_graph_sum(dv_graph *graph, const char *name, dv_value a, dv_value b);
+DV_API dv_value dv_graph_concatenation(dv_graph *graph, const char *name, const dv_value *inputs, size_t count);
+
+/* Ends building: `logits`, of rank 0, are what the loss is taken of. Fuses batch norms with the sums and ReLUs
+ * that follow them. Returns the first error of the whole building. */
+DV_API dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error);
+
+/* ---- planning ------------------------------------------------------------------------------ */
+
+typedef struct dv_plan dv_plan;
+
+typedef struct dv_plan_options {
+    const char *method;  /* "none", "division", "division:block=8,bits=2": how values survive until backward */
+    int optimizer_slots; /* f32 arrays per parameter that the optimizer keeps: 1 for momentum */
+    int inference;       /* forward only: nothing is kept, no gradients */
+} dv_plan_options;
+
+DV_API dv_plan_options dv_plan_options_default(void);
+
+/* The methods there are: name and one line of help of the index-th, or NULL past the last. */
+DV_API const char *dv_method_name_at(size_t index);
+DV_API const char *dv_method_help_at(size_t index);
+
+/* What one layer takes. Text lives as long as the plan. */
+typedef struct dv_plan_row {
+    const char *layer, *kind;
+    dv_map output;
+    const char *keeper;      /* how its output is kept: "exact", "division:block=8,bits=2,...", "bits", "-" */
+    size_t kept_bytes;       /* of the output, with bits */
+    size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
+    double bits_per_element; /* of the output, kept */
+} dv_plan_row;
+
+/* Bytes by purpose. planned = permanent parts + what the most crowded moment of a step takes. */
+typedef struct dv_plan_summary {
+    size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics */
+    size_t activations;                               /* all that is kept when forward ends */
+    size_t workspace;                                 /* planned - activations - the permanent parts */
+    size_t planned;                                   /* in all: the arena */
+} dv_plan_summary;
+
+/* Decides how each value is kept, and lays everything out in one arena. The graph must outlive the plan. */
+DV_API dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error);
+DV_API void dv_plan_free(dv_plan *plan);
+DV_API dv_plan_summary dv_plan_totals(const dv_plan *plan);
+DV_API const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index); /* NULL past the last */
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+typedef struct dv_run dv_run;
+
+/* A parameter or running statistic of a run: arrays that live as long as the run. */
+typedef struct dv_run_parameter {
+    const char *name; /* "layer1.0.conv2.weight" */
+    int rank;
+    size_t shape[5], count;
+    float *data;      /* [count] */
+    float *gradient;  /* [count]; NULL for running statistics and in inference */
+    float *optimizer; /* [optimizer_slots][count]; NULL likewise */
+} dv_run_parameter;
+
+/* What a step measured. */
+typedef struct dv_step_result {
+    double loss;              /* mean over the images */
+    size_t correct, correct5; /* images */
+} dv_step_result;
+
+/* Maps the arena, all of it at once, and initialises the parameters from `seed`. If it does not fit in the
+ * memory that is available: DV_ERROR_MEMORY, before anything is touched. */
+DV_API dv_status dv_run_new(dv_plan *plan, uint64_t seed, dv_run **run, dv_error *error);
+DV_API void dv_run_free(dv_run *run);
+
+/* Where the next batch goes: images in the input's map (dv_run_input_map), labels [batch]. To be filled anew
+ * before every step: the memory is reused during it. */
+DV_API const dv_map *dv_run_input_map(const dv_run *run);
+DV_API void *dv_run_input(dv_run *run);
+DV_API int32_t *dv_run_labels(dv_run *run);
+
+/* Parameters and running statistics, in the order of the layers; NULL past the last. */
+DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index);
+
+/* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. */
+DV_API dv_status dv_run_train(dv_run *run, uint64_t step, float label_smoothing, float scale, dv_step_result *result,
+                              dv_error *error);
+
+/* Forward with running statistics, and the loss. Images at the end of the batch whose label is -1 only fill it up:
+ * the result is of the others, of which there must be one. */
+DV_API dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error);
+
+/* Bytes that are available for a run on this machine now: free memory, or what a control group leaves. */
+DV_API size_t dv_memory_available(void);
+
+/* The most memory this process has had resident so far. */
+DV_API size_t dv_memory_peak(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

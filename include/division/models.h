@@ -1,0 +1,33 @@
+/* Networks by name, with torchvision's shapes and parameter names. */
+#ifndef DIVISION_MODELS_H
+#define DIVISION_MODELS_H
+
+#include <division/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dv_model {
+    const char *name;
+    const char *help;
+    size_t side;    /* of the images it is meant for */
+    size_t classes; /* likewise */
+} dv_model;
+
+/* The models there are; NULL past the last. Static. */
+DV_API const dv_model *dv_model_at(size_t index);
+
+/* The model of that name. An unknown one is an error that names those there are. */
+DV_API dv_status dv_model_find(const char *name, const dv_model **model, dv_error *error);
+
+/* Builds and finishes a graph for `batch` RGB images of `side` x `side` and `classes` classes; 0 for either
+ * means the model's own. The caller frees the graph. */
+DV_API dv_status dv_model_build(const char *name, dv_type type, size_t batch, size_t classes, size_t side,
+                                dv_graph **graph, dv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,235 @@
+/* Building graphs. Failures are remembered in the graph, so that a model reads as a list of layers. */
+#include "base/status.h"
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dv_status dv_graph_new(dv_type type, size_t batch, dv_graph **graph, dv_error *error) {
+    if (!graph)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph is NULL");
+    if (type != DV_F32 && type != DV_BF16)
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "graph: values are f32 or bf16, not %s", dv_type_name(type));
+    if (batch == 0 || batch > 1 << 20)
+        return dv_fail(error, DV_ERROR_OPTION, "graph: a batch of %zu images: must be 1 to 1048576", batch);
+    dv_graph *made = calloc(1, sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "graph: no memory");
+    made->type = type;
+    made->batch = batch;
+    made->input = made->logits = -1;
+    *graph = made;
+    return DV_OK;
+}
+
+void dv_graph_layer_destroy(dv_graph_layer *layer) {
+    if (layer->layer.kind && layer->layer.kind->destroy)
+        layer->layer.kind->destroy(&layer->layer);
+    free((void *)layer->layer.name);
+    free((void *)layer->layer.options);
+    free((void *)layer->layer.inputs);
+    free(layer->inputs);
+}
+
+void dv_graph_free(dv_graph *graph) {
+    if (!graph)
+        return;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        dv_graph_layer_destroy(&graph->layers[i]);
+    free(graph->layers);
+    free(graph->values);
+    free(graph);
+}
+
+/* Remembers the first failure. Returns the value that stands for it. */
+static dv_value failed(dv_graph *graph, dv_status status, const dv_error *error) {
+    if (graph->error.status == DV_OK) {
+        graph->error = *error;
+        graph->error.status = status;
+    }
+    return -1;
+}
+
+static dv_value no_memory(dv_graph *graph) {
+    dv_error error;
+    return failed(graph, dv_fail(&error, DV_ERROR_MEMORY, "graph: no memory"), &error);
+}
+
+/* Makes room for one more of `count` things of `bytes` each. */
+static bool grow(void **array, size_t count, size_t *capacity, size_t bytes) {
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity ? 2 * *capacity : 64;
+    void *moved = realloc(*array, more * bytes);
+    if (!moved)
+        return false;
+    *array = moved;
+    *capacity = more;
+    return true;
+}
+
+static dv_value add_value(dv_graph *graph, const dv_map *map, int producer) {
+    if (!grow((void **)&graph->values, graph->value_count, &graph->value_capacity, sizeof *graph->values))
+        return no_memory(graph);
+    graph->values[graph->value_count] = (dv_graph_value){.map = *map, .producer = producer, .last_user = -1};
+    return (dv_value)graph->value_count++;
+}
+
+dv_value dv_graph_input(dv_graph *graph, size_t channels, int rank, const size_t *sides) {
+    dv_error error;
+    dv_map map = {.type = graph->type, .layout = DV_NHWC, .images = graph->batch, .channels = channels, .rank = rank};
+    if (graph->input >= 0)
+        return failed(graph, dv_fail(&error, DV_ERROR_ARGUMENT, "graph: a second input: there can be one"), &error);
+    for (int d = 0; d < rank && d < DV_MAX_RANK; d++)
+        map.sides[d] = sides[d];
+    dv_status status = dv_map_check(&map, &error);
+    if (status != DV_OK)
+        return failed(graph, status, &error);
+    return graph->input = add_value(graph, &map, DV_INPUT);
+}
+
+/* A copy of `bytes` bytes, or NULL. */
+static void *copy_of(const void *memory, size_t bytes) {
+    void *copy = malloc(bytes ? bytes : 1);
+    if (copy && bytes)
+        memcpy(copy, memory, bytes);
+    return copy;
+}
+
+/* Copies everything a layer owns. False if memory ran out; what was made is in `made`. */
+static bool fill_layer(dv_graph *graph, dv_graph_layer *made, const char *name, const dv_value *inputs, size_t count,
+                       const void *options, size_t option_bytes) {
+    dv_map *maps = malloc(count * sizeof *maps);
+    made->layer.input_count = count;
+    made->layer.inputs = maps;
+    made->layer.name = copy_of(name, strlen(name) + 1);
+    made->layer.options = copy_of(options, option_bytes);
+    made->inputs = copy_of(inputs, count * sizeof *inputs);
+    if (!maps || !made->layer.name || !made->layer.options || !made->inputs)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        maps[i] = graph->values[inputs[i]].map;
+    return true;
+}
+
+/* Appends a layer; its output, or a negative value. */
+static dv_value add_layer(dv_graph *graph, const dv_layer_kind *kind, const char *name, const dv_value *inputs,
+                          size_t count, const void *options, size_t option_bytes) {
+    dv_error error;
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] < 0 || (size_t)inputs[i] >= graph->value_count)
+            return failed(graph, dv_fail(&error, DV_ERROR_ARGUMENT, "%s: its input is not a value of this graph", name),
+                          &error);
+    if (graph->finished)
+        return failed(graph, dv_fail(&error, DV_ERROR_ARGUMENT, "%s: the graph is finished", name), &error);
+    if (!grow((void **)&graph->layers, graph->layer_count, &graph->layer_capacity, sizeof *graph->layers))
+        return no_memory(graph);
+    dv_graph_layer *made = &graph->layers[graph->layer_count];
+    *made = (dv_graph_layer){.layer.kind = kind, .layer.input_need_mask = ~0u};
+    if (!fill_layer(graph, made, name, inputs, count, options, option_bytes)) {
+        dv_graph_layer_destroy(made);
+        return no_memory(graph);
+    }
+    graph->layer_count++;
+    dv_status status = kind->infer(&made->layer, &error);
+    if (status != DV_OK)
+        return failed(graph, status, &error);
+    return made->output = add_value(graph, &made->layer.output, (int)graph->layer_count - 1);
+}
+
+dv_value dv_graph_convolution(dv_graph *graph, const char *name, dv_value input,
+                              const dv_convolution_options *options) {
+    return add_layer(graph, &dv_convolution, name, &input, 1, options, sizeof *options);
+}
+
+dv_value dv_graph_transposed_convolution(dv_graph *graph, const char *name, dv_value input,
+                                         const dv_convolution_options *options) {
+    return add_layer(graph, &dv_transposed_convolution, name, &input, 1, options, sizeof *options);
+}
+
+dv_value dv_graph_batch_norm(dv_graph *graph, const char *name, dv_value input) {
+    const dv_batch_norm_options options = {.epsilon = 1e-5f, .momentum = 0.1f};
+    return add_layer(graph, &dv_batch_norm, name, &input, 1, &options, sizeof options);
+}
+
+dv_value dv_graph_relu(dv_graph *graph, const char *name, dv_value input) {
+    return add_layer(graph, &dv_relu, name, &input, 1, NULL, 0);
+}
+
+dv_value dv_graph_max_pooling(dv_graph *graph, const char *name, dv_value input, const dv_pooling_options *options) {
+    return add_layer(graph, &dv_max_pooling, name, &input, 1, options, sizeof *options);
+}
+
+dv_value dv_graph_average_pooling(dv_graph *graph, const char *name, dv_value input,
+                                  const dv_pooling_options *options) {
+    return add_layer(graph, &dv_average_pooling, name, &input, 1, options, sizeof *options);
+}
+
+dv_value dv_graph_global_average_pooling(dv_graph *graph, const char *name, dv_value input) {
+    return add_layer(graph, &dv_global_average_pooling, name, &input, 1, NULL, 0);
+}
+
+dv_value dv_graph_dropout(dv_graph *graph, const char *name, dv_value input, float probability) {
+    const dv_dropout_options options = {.probability = probability};
+    return add_layer(graph, &dv_dropout, name, &input, 1, &options, sizeof options);
+}
+
+dv_value dv_graph_linear(dv_graph *graph, const char *name, dv_value input, const dv_linear_options *options) {
+    return add_layer(graph, &dv_linear, name, &input, 1, options, sizeof *options);
+}
+
+dv_value dv_graph_sum(dv_graph *graph, const char *name, dv_value a, dv_value b) {
+    const dv_value inputs[] = {a, b};
+    return add_layer(graph, &dv_sum, name, inputs, 2, NULL, 0);
+}
+
+dv_value dv_graph_concatenation(dv_graph *graph, const char *name, const dv_value *inputs, size_t count) {
+    return add_layer(graph, &dv_concatenation, name, inputs, count, NULL, 0);
+}
+
+void dv_graph_link(dv_graph *graph) {
+    for (size_t v = 0; v < graph->value_count; v++) {
+        graph->values[v].producer = DV_INPUT;
+        graph->values[v].uses = 0;
+        graph->values[v].last_user = -1;
+    }
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        graph->values[node->output].producer = (int)i;
+        for (size_t k = 0; k < node->layer.input_count; k++) {
+            graph->values[node->inputs[k]].uses++;
+            graph->values[node->inputs[k]].last_user = (int)i;
+        }
+    }
+}
+
+/* Names tell parameters apart in files. */
+static dv_status check_names(const dv_graph *graph, dv_error *error) {
+    for (size_t i = 0; i < graph->layer_count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const dv_layer *a = &graph->layers[i].layer, *b = &graph->layers[j].layer;
+            if (a->parameter_count && b->parameter_count && strcmp(a->name, b->name) == 0)
+                return dv_fail(error, DV_ERROR_ARGUMENT, "graph: two layers named %s: name them differently", a->name);
+        }
+    return DV_OK;
+}
+
+dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error) {
+    if (graph->error.status != DV_OK)
+        return dv_fail(error, graph->error.status, "%s", graph->error.text);
+    if (logits < 0 || (size_t)logits >= graph->value_count || graph->values[logits].map.rank != 0)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the logits must be a value without spatial dimensions");
+    graph->logits = logits;
+    dv_graph_link(graph);
+    for (size_t i = 0; i < graph->layer_count; i++)
+        if (graph->values[graph->layers[i].output].uses == 0 && graph->layers[i].output != logits)
+            return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the output of %s is not used",
+                           graph->layers[i].layer.name);
+    if (graph->values[logits].uses != 0)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the logits are used by a layer");
+    DV_TRY(check_names(graph, error));
+    DV_TRY(dv_graph_fuse(graph, error));
+    dv_graph_link(graph);
+    graph->finished = true;
+    return DV_OK;
+}

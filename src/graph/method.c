@@ -1,0 +1,58 @@
+/* The table of methods. A new one is a policy and a line here. */
+#include "graph/method.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static dv_keeper keep_exact(const dv_method *method, const dv_graph *graph, dv_value value) {
+    (void)method;
+    (void)graph;
+    (void)value;
+    return DV_KEEP_EXACT;
+}
+
+/* Everything with spatial dimensions is packed; what linear layers need is small and kept as it is. */
+static dv_keeper keep_packed_maps(const dv_method *method, const dv_graph *graph, dv_value value) {
+    (void)method;
+    const dv_map *map = &graph->values[value].map;
+    return dv_map_image_elements(map) == map->channels ? DV_KEEP_EXACT : DV_KEEP_PACKED;
+}
+
+static const dv_method_kind kinds[] = {
+    {.name = "none", .help = "keeps everything exactly, as frameworks do", .keeper = keep_exact},
+    {.name = "division",
+     .help = "block averages in bf16 and the rest in a few bits; options of the codec: block, bits, dither",
+     .packs = true,
+     .keeper = keep_packed_maps},
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+const char *dv_method_name_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index].name : NULL;
+}
+
+const char *dv_method_help_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index].help : NULL;
+}
+
+dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error) {
+    char known[120] = "";
+    size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        const dv_method_kind *kind = &kinds[i];
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", kind->name);
+        if (strlen(kind->name) != length || memcmp(kind->name, text, length) != 0)
+            continue;
+        *method = (dv_method){.kind = kind};
+        if (kind->packs)
+            return dv_codec_parse(text, &method->codec, error);
+        if (text[length])
+            return dv_fail(error, DV_ERROR_OPTION, "method %s takes no options: drop \"%.40s\"", kind->name,
+                           text + length);
+        return DV_OK;
+    }
+    return dv_fail(error, DV_ERROR_OPTION, "unknown method \"%.40s\": there are %s", text, known);
+}

@@ -1,0 +1,344 @@
+/* Planning: from needs to keepers, from lifetimes to offsets. Nothing is allocated but the plan itself. */
+#include "graph/plan.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+dv_plan_options dv_plan_options_default(void) {
+    return (dv_plan_options){.method = "division", .optimizer_slots = 1};
+}
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+/* Books `bytes` from moment `first` to moment `last`. DV_NO_PIECE for no bytes; what fails is found when the
+ * pieces are placed. */
+static int book(dv_plan *plan, size_t bytes, int first, int last) {
+    if (bytes == 0)
+        return DV_NO_PIECE;
+    if (plan->piece_count == plan->piece_capacity) {
+        size_t more = plan->piece_capacity ? 2 * plan->piece_capacity : 256;
+        dv_piece *moved = realloc(plan->pieces, more * sizeof *moved);
+        if (!moved)
+            return DV_NO_PIECE;
+        plan->pieces = moved;
+        plan->piece_capacity = more;
+    }
+    plan->pieces[plan->piece_count] = (dv_piece){.bytes = bytes, .first = first, .last = last};
+    return (int)plan->piece_count++;
+}
+
+static int book_permanent(dv_plan *plan, size_t bytes) {
+    return book(plan, bytes, 0, dv_backward_moment(plan->graph, 0));
+}
+
+static void extend(dv_plan *plan, int piece, int last) {
+    if (piece != DV_NO_PIECE && plan->pieces[piece].last < last)
+        plan->pieces[piece].last = last;
+}
+
+/* ---- needs --------------------------------------------------------------------------------- */
+
+/* The last moment at which backward needs `need` of a value, or -1. Earlier layers come later. */
+static int last_need(const dv_plan *plan, dv_value value, dv_need need) {
+    const dv_graph *graph = plan->graph;
+    const dv_graph_value *v = &graph->values[value];
+    int last = -1, end = v->last_user < v->producer ? v->producer : v->last_user;
+    for (int i = v->producer < 0 ? 0 : v->producer; i <= end; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        bool needed = node->output == value && node->layer.output_need == need;
+        for (size_t k = 0; k < node->layer.input_count; k++)
+            needed = needed || (node->inputs[k] == value && node->layer.input_need == need &&
+                                (node->layer.input_need_mask >> (k < 31 ? k : 31) & 1));
+        int moment = dv_backward_moment(graph, i);
+        if (needed && plan->layers[i].backward && moment > last)
+            last = moment;
+    }
+    return last;
+}
+
+/* Which values want a gradient, and so which layers have a backward at all. */
+static void find_backward(dv_plan *plan) {
+    const dv_graph *graph = plan->graph;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        bool wanted = node->layer.parameter_count > 0;
+        for (size_t k = 0; k < node->layer.input_count; k++)
+            wanted = wanted || plan->values[node->inputs[k]].wants_diff;
+        plan->layers[i].backward = wanted && !plan->options.inference;
+        plan->values[node->output].wants_diff = plan->layers[i].backward;
+    }
+}
+
+/* ---- forward ------------------------------------------------------------------------------- */
+
+/* The layer's output may lie where its first input is, if nothing needs that any more. */
+static bool can_run_in_place(const dv_plan *plan, int layer) {
+    const dv_graph_layer *node = &plan->graph->layers[layer];
+    const dv_graph_value *input = &plan->graph->values[node->inputs[0]];
+    size_t mine = 0;
+    for (size_t k = 0; k < node->layer.input_count; k++)
+        mine += node->inputs[k] == node->inputs[0];
+    return node->layer.kind->in_place && input->last_user == layer && mine == 1 &&
+           plan->values[node->inputs[0]].keeper != DV_KEEP_EXACT &&
+           dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
+}
+
+/* Books a value's packed form and bits, and decides how its numbers are kept. */
+static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_error *error) {
+    dv_graph *graph = plan->graph;
+    dv_value_plan *v = &plan->values[value];
+    int numbers = last_need(plan, value, DV_NEED_NUMBERS), bits = last_need(plan, value, DV_NEED_BITS);
+    const dv_map *map = &graph->values[value].map;
+    v->keeper = numbers < 0 ? DV_KEEP_NOTHING : plan->method.kind->keeper(&plan->method, graph, value);
+    if (v->keeper == DV_KEEP_PACKED) {
+        size_t bytes;
+        DV_TRY(dv_codec_packed_bytes(&plan->method.codec, map, &bytes, error));
+        v->packed = book(plan, bytes, moment, numbers);
+        v->kept_bytes += bytes;
+    }
+    if (v->keeper == DV_KEEP_EXACT)
+        v->kept_bytes += dv_map_bytes(map);
+    if (bits >= 0 && v->keeper != DV_KEEP_EXACT) {
+        v->bits = book(plan, map->images * dv_bits_stride(map), moment, bits);
+        v->kept_bytes += map->images * dv_bits_stride(map);
+    }
+    return DV_OK;
+}
+
+/* The last moment at which a value itself must be there. */
+static int last_moment(const dv_plan *plan, dv_value value, int moment) {
+    int last = plan->graph->values[value].last_user;
+    last = last < moment ? moment : last;
+    if (value == plan->graph->logits)
+        last = (int)plan->graph->layer_count;
+    if (plan->values[value].keeper == DV_KEEP_EXACT) {
+        int numbers = last_need(plan, value, DV_NEED_NUMBERS), bits = last_need(plan, value, DV_NEED_BITS);
+        last = numbers > last ? numbers : last;
+        last = bits > last ? bits : last;
+    }
+    return last;
+}
+
+static dv_status plan_value(dv_plan *plan, dv_value value, int moment, int in_place_of, dv_error *error) {
+    dv_value_plan *v = &plan->values[value];
+    DV_TRY(plan_keeping(plan, value, moment, error));
+    int last = last_moment(plan, value, moment);
+    if (in_place_of < 0) {
+        v->data = book(plan, dv_map_bytes(&plan->graph->values[value].map), moment, last);
+    } else {
+        v->data = plan->values[in_place_of].data;
+        extend(plan, v->data, last);
+    }
+    return DV_OK;
+}
+
+static dv_status plan_forward(dv_plan *plan, dv_error *error) {
+    dv_graph *graph = plan->graph;
+    DV_TRY(plan_value(plan, graph->input, 0, -1, error));
+    for (int i = 0; i < (int)graph->layer_count; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        dv_layer_plan *layer = &plan->layers[i];
+        DV_TRY(plan_value(plan, node->output, i, can_run_in_place(plan, i) ? node->inputs[0] : -1, error));
+        layer->forward_workspace = book(plan, node->layer.forward_workspace_bytes, i, i);
+        int until = layer->backward ? dv_backward_moment(graph, i) : i;
+        layer->saved = book(plan, node->layer.saved_bytes, i, until);
+    }
+    return DV_OK;
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+/* The input of layer `i` whose gradient can take over the memory of the output's: the layer must be the first
+ * to contribute to it. */
+static int takes_over(const dv_plan *plan, int i) {
+    const dv_graph_layer *node = &plan->graph->layers[i];
+    for (int k = 0; k < (int)node->layer.input_count && k < 32; k++) {
+        dv_value input = node->inputs[k];
+        if ((node->layer.kind->diff_in_place >> k & 1) && plan->values[input].wants_diff &&
+            plan->graph->values[input].last_user == i && plan->values[input].diff == DV_NO_PIECE &&
+            dv_map_bytes(&plan->graph->values[input].map) == dv_map_bytes(&node->layer.output))
+            return k;
+    }
+    return -1;
+}
+
+static void plan_backward(dv_plan *plan) {
+    const dv_graph *graph = plan->graph;
+    int end = (int)graph->layer_count;
+    dv_value_plan *logits = &plan->values[graph->logits];
+    logits->diff = book(plan, dv_map_bytes(&graph->values[graph->logits].map), end,
+                        dv_backward_moment(graph, graph->values[graph->logits].producer));
+    for (int i = end - 1; i >= 0; i--) {
+        const dv_graph_layer *node = &graph->layers[i];
+        dv_layer_plan *layer = &plan->layers[i];
+        if (!layer->backward)
+            continue;
+        int moment = dv_backward_moment(graph, i);
+        layer->backward_workspace = book(plan, node->layer.backward_workspace_bytes, moment, moment);
+        layer->diff_in_place = takes_over(plan, i);
+        for (int k = 0; k < (int)node->layer.input_count; k++) {
+            dv_value_plan *v = &plan->values[node->inputs[k]];
+            if (!v->wants_diff || v->diff != DV_NO_PIECE)
+                continue;
+            int until = dv_backward_moment(graph, graph->values[node->inputs[k]].producer);
+            if (k == layer->diff_in_place) {
+                v->diff = plan->values[node->output].diff;
+                extend(plan, v->diff, until);
+            } else {
+                v->diff = book(plan, dv_map_bytes(&graph->values[node->inputs[k]].map), moment, until);
+            }
+        }
+    }
+}
+
+/* ---- what is permanent --------------------------------------------------------------------- */
+
+static void plan_permanent(dv_plan *plan) {
+    const dv_graph *graph = plan->graph;
+    dv_plan_summary *totals = &plan->totals;
+    plan->labels = book_permanent(plan, graph->batch * sizeof(int32_t));
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const dv_layer *layer = &graph->layers[i].layer;
+        for (size_t k = 0; k < layer->parameter_count; k++) {
+            size_t bytes = layer->parameters[k].count * sizeof(float);
+            plan->layers[i].data[k] = book_permanent(plan, bytes);
+            totals->parameters += bytes;
+            if (plan->options.inference)
+                continue;
+            plan->layers[i].gradient[k] = book_permanent(plan, bytes);
+            totals->gradients += bytes;
+            plan->layers[i].optimizer[k] = book_permanent(plan, bytes * (size_t)plan->options.optimizer_slots);
+            totals->optimizer += bytes * (size_t)plan->options.optimizer_slots;
+        }
+        for (size_t k = 0; k < layer->buffer_count; k++) {
+            plan->layers[i].buffers[k] = book_permanent(plan, layer->buffers[k].count * sizeof(float));
+            totals->buffers += layer->buffers[k].count * sizeof(float);
+        }
+    }
+}
+
+/* ---- the plan ------------------------------------------------------------------------------ */
+
+static const char *keeper_text(const dv_plan *plan, const dv_value_plan *v) {
+    switch (v->keeper) {
+    case DV_KEEP_EXACT:
+        return "exact";
+    case DV_KEEP_PACKED:
+        return v->bits == DV_NO_PIECE ? plan->method_text : "packed + bits";
+    default:
+        return v->bits == DV_NO_PIECE ? "-" : "bits";
+    }
+}
+
+static void fill_rows(dv_plan *plan) {
+    const dv_graph *graph = plan->graph;
+    plan->totals.activations = plan->values[graph->input].kept_bytes;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        const dv_value_plan *v = &plan->values[node->output];
+        size_t saved = plan->layers[i].backward ? node->layer.saved_bytes : 0;
+        plan->rows[i] = (dv_plan_row){
+            .layer = node->layer.name,
+            .kind = node->layer.kind->name,
+            .output = node->layer.output,
+            .keeper = keeper_text(plan, v),
+            .kept_bytes = v->kept_bytes,
+            .saved_bytes = saved,
+            .bits_per_element = 8.0 * (double)v->kept_bytes / (double)dv_map_elements(&node->layer.output),
+        };
+        plan->totals.activations += v->kept_bytes + saved;
+    }
+    dv_plan_summary *t = &plan->totals;
+    t->planned = plan->arena_bytes;
+    t->workspace = t->planned - t->activations - t->parameters - t->gradients - t->optimizer - t->buffers;
+}
+
+static bool allocate(dv_plan *plan) {
+    const dv_graph *graph = plan->graph;
+    plan->values = malloc((graph->value_count + 1) * sizeof *plan->values);
+    plan->layers = malloc((graph->layer_count + 1) * sizeof *plan->layers);
+    plan->rows = calloc(graph->layer_count + 1, sizeof *plan->rows);
+    if (!plan->values || !plan->layers || !plan->rows)
+        return false;
+    for (size_t v = 0; v < graph->value_count; v++)
+        plan->values[v] =
+            (dv_value_plan){.data = DV_NO_PIECE, .packed = DV_NO_PIECE, .bits = DV_NO_PIECE, .diff = DV_NO_PIECE};
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        plan->layers[i] = (dv_layer_plan){.diff_in_place = -1};
+        memset(plan->layers[i].data, -1, sizeof plan->layers[i].data); /* DV_NO_PIECE */
+        memset(plan->layers[i].gradient, -1, sizeof plan->layers[i].gradient);
+        memset(plan->layers[i].optimizer, -1, sizeof plan->layers[i].optimizer);
+        memset(plan->layers[i].buffers, -1, sizeof plan->layers[i].buffers);
+        plan->layers[i].saved = plan->layers[i].forward_workspace = plan->layers[i].backward_workspace = DV_NO_PIECE;
+    }
+    return true;
+}
+
+/* Primitives and workspaces of all layers; made once per graph. */
+static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        dv_layer *layer = &graph->layers[i].layer;
+        if (layer->kind->prepare && !layer->prepared)
+            DV_TRY(layer->kind->prepare(layer, error));
+    }
+    return DV_OK;
+}
+
+static dv_status make(dv_plan *plan, dv_error *error) {
+    DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
+    if (plan->method.kind->packs)
+        dv_codec_format(&plan->method.codec, plan->method_text, sizeof plan->method_text);
+    else
+        snprintf(plan->method_text, sizeof plan->method_text, "%s", plan->method.kind->name);
+    DV_TRY(prepare_layers(plan->graph, error));
+    if (!allocate(plan))
+        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    find_backward(plan);
+    plan_permanent(plan);
+    DV_TRY(plan_forward(plan, error));
+    if (!plan->options.inference)
+        plan_backward(plan);
+    if (!dv_place(plan->pieces, plan->piece_count, &plan->arena_bytes))
+        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    fill_rows(plan);
+    return DV_OK;
+}
+
+dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error) {
+    if (!graph || !graph->finished || !options || !options->method || !plan)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "plan: the graph is not finished, or an argument is NULL");
+    if (options->optimizer_slots < 0 || options->optimizer_slots > 8)
+        return dv_fail(error, DV_ERROR_OPTION, "plan: %d optimizer slots: must be 0 to 8", options->optimizer_slots);
+    dv_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    made->graph = graph;
+    made->options = *options;
+    dv_status status = make(made, error);
+    if (status == DV_OK)
+        *plan = made;
+    else
+        dv_plan_free(made);
+    return status;
+}
+
+void dv_plan_free(dv_plan *plan) {
+    if (!plan)
+        return;
+    free(plan->pieces);
+    free(plan->values);
+    free(plan->layers);
+    free(plan->rows);
+    free(plan);
+}
+
+dv_plan_summary dv_plan_totals(const dv_plan *plan) {
+    return plan->totals;
+}
+
+const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index) {
+    return index < plan->graph->layer_count ? &plan->rows[index] : NULL;
+}

@@ -1,0 +1,53 @@
+/* A plan: for each value and layer, which pieces of the arena it uses and when.
+ *
+ * A step has 2 L + 1 moments for L layers: moment i < L is the forward of layer i, moment L the loss, moment
+ * 2 L - i the backward of layer i. What is permanent lives through all of them. */
+#ifndef DV_GRAPH_PLAN_H
+#define DV_GRAPH_PLAN_H
+
+#include "graph/graph.h"
+#include "graph/method.h"
+#include "graph/place.h"
+
+enum { DV_NO_PIECE = -1 };
+
+/* Pieces are indices into dv_plan.pieces, or DV_NO_PIECE. */
+typedef struct dv_value_plan {
+    dv_keeper keeper;
+    bool wants_diff;   /* backward has a use for its gradient */
+    int data;          /* the value, during forward and, if kept exactly, until its last use in backward */
+    int packed;        /* its packed form */
+    int bits;          /* where it is positive */
+    int diff;          /* its gradient */
+    size_t kept_bytes; /* alive when forward ends */
+} dv_value_plan;
+
+typedef struct dv_layer_plan {
+    bool backward; /* it has one: parameters, or an input that wants a gradient */
+    int saved, forward_workspace, backward_workspace;
+    int data[DV_LAYER_MAX_PARAMETERS], gradient[DV_LAYER_MAX_PARAMETERS], optimizer[DV_LAYER_MAX_PARAMETERS];
+    int buffers[2];
+    int diff_in_place; /* the input whose gradient takes over the memory of the output's, or -1 */
+} dv_layer_plan;
+
+struct dv_plan {
+    dv_graph *graph; /* not owned */
+    dv_plan_options options;
+    dv_method method;
+    char method_text[128];
+    size_t piece_count, piece_capacity;
+    dv_piece *pieces;
+    dv_value_plan *values; /* [graph->value_count] */
+    dv_layer_plan *layers; /* [graph->layer_count] */
+    dv_plan_row *rows;     /* [graph->layer_count] */
+    int labels;            /* int32 [batch] */
+    size_t arena_bytes;
+    dv_plan_summary totals;
+};
+
+/* The moment of a layer's backward. */
+static inline int dv_backward_moment(const dv_graph *graph, int layer) {
+    return 2 * (int)graph->layer_count - layer;
+}
+
+#endif

@@ -1,0 +1,356 @@
+/* Running a plan: the arena, the calls of all layers with their pointers filled in once, and the steps. A step
+ * allocates nothing. */
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/memory.h"
+#include "graph/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The calls of one layer, and the arrays that they point to. */
+typedef struct layer_calls {
+    dv_forward forward;
+    dv_backward backward;
+    const void **inputs;
+    void **diff_inputs;
+    bool *accumulate;
+    const dv_kept **kept;
+} layer_calls;
+
+struct dv_run {
+    dv_plan *plan; /* not owned */
+    uint64_t seed;
+    char *arena;
+    layer_calls *calls; /* [layer_count] */
+    dv_kept *kept;      /* [value_count] */
+    size_t parameter_count;
+    dv_run_parameter *parameters;
+};
+
+static void *piece_at(const dv_run *run, int piece) {
+    return piece == DV_NO_PIECE ? NULL : run->arena + run->plan->pieces[piece].offset;
+}
+
+/* ---- parameters ---------------------------------------------------------------------------- */
+
+/* A normal number from position `i` of a key's sequence (Box-Muller). */
+static float normal(dv_random key, uint32_t i) {
+    double u = ((double)dv_random_word(key, 2 * i) + 0.5) * 0x1p-32;
+    double v = (double)dv_random_word(key, 2 * i + 1) * 0x1p-32;
+    return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+}
+
+static void initialise(const dv_parameter *parameter, uint64_t seed, uint64_t number) {
+    const uint64_t words[] = {seed, 0x706172616d, number};
+    dv_random key = dv_random_key(words, 3);
+    for (size_t i = 0; i < parameter->count; i++)
+        switch (parameter->init) {
+        case DV_INIT_ZERO:
+            parameter->data[i] = 0;
+            break;
+        case DV_INIT_ONE:
+            parameter->data[i] = 1;
+            break;
+        case DV_INIT_FAN_OUT:
+            parameter->data[i] = sqrtf(2.0f / (float)parameter->fan) * normal(key, (uint32_t)i);
+            break;
+        case DV_INIT_UNIFORM:
+            parameter->data[i] =
+                ((float)dv_random_word(key, (uint32_t)i) * 0x1p-31f - 1.0f) / sqrtf((float)parameter->fan);
+            break;
+        }
+}
+
+/* "layer1.0.conv2" + "weight". NULL if there is no memory. */
+static char *joined(const char *layer, const char *name) {
+    size_t bytes = strlen(layer) + strlen(name) + 2;
+    char *text = malloc(bytes);
+    if (text) {
+        strcpy(text, layer);
+        strcat(text, ".");
+        strcat(text, name);
+    }
+    return text;
+}
+
+static dv_status add_parameter(dv_run *run, const char *layer, const char *name, int rank, const size_t *shape,
+                               size_t count, float *data, float *gradient, float *optimizer, dv_error *error) {
+    dv_run_parameter *made = &run->parameters[run->parameter_count];
+    *made = (dv_run_parameter){.name = joined(layer, name),
+                               .rank = rank,
+                               .count = count,
+                               .data = data,
+                               .gradient = gradient,
+                               .optimizer = optimizer};
+    if (!made->name)
+        return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
+    memcpy(made->shape, shape, (size_t)rank * sizeof *shape);
+    run->parameter_count++;
+    return DV_OK;
+}
+
+static dv_status fill_parameters(dv_run *run, dv_error *error) {
+    dv_graph *graph = run->plan->graph;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        dv_layer *layer = &graph->layers[i].layer;
+        const dv_layer_plan *where = &run->plan->layers[i];
+        for (size_t k = 0; k < layer->parameter_count; k++) {
+            dv_parameter *p = &layer->parameters[k];
+            p->data = piece_at(run, where->data[k]);
+            p->gradient = piece_at(run, where->gradient[k]);
+            initialise(p, run->seed, run->parameter_count);
+            DV_TRY(add_parameter(run, layer->name, p->name, p->rank, p->shape, p->count, p->data, p->gradient,
+                                 piece_at(run, where->optimizer[k]), error));
+        }
+        for (size_t k = 0; k < layer->buffer_count; k++) {
+            dv_buffer *b = &layer->buffers[k];
+            b->data = piece_at(run, where->buffers[k]);
+            for (size_t j = 0; j < b->count; j++)
+                b->data[j] = b->start;
+            DV_TRY(add_parameter(run, layer->name, b->name, 1, &b->count, b->count, b->data, NULL, NULL, error));
+        }
+    }
+    return DV_OK;
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static void fill_kept(dv_run *run) {
+    const dv_plan *plan = run->plan;
+    for (size_t v = 0; v < plan->graph->value_count; v++) {
+        const dv_value_plan *where = &plan->values[v];
+        run->kept[v] = (dv_kept){
+            .map = plan->graph->values[v].map,
+            .codec = plan->method.codec,
+            .noise = {.seed = run->seed, .value = v},
+            .exact = where->keeper == DV_KEEP_EXACT ? piece_at(run, where->data) : NULL,
+            .packed = piece_at(run, where->packed),
+            .packed_bytes = where->packed == DV_NO_PIECE ? 0 : plan->pieces[where->packed].bytes,
+            .bits = piece_at(run, where->bits),
+        };
+    }
+}
+
+/* True if layer `i` is not the first to contribute to the gradient of its input `k`. */
+static bool must_accumulate(const dv_graph *graph, int i, size_t k) {
+    const dv_graph_layer *node = &graph->layers[i];
+    for (size_t j = 0; j < k; j++)
+        if (node->inputs[j] == node->inputs[k])
+            return true;
+    return graph->values[node->inputs[k]].last_user != i;
+}
+
+static void fill_calls(dv_run *run, int i) {
+    const dv_plan *plan = run->plan;
+    const dv_graph_layer *node = &plan->graph->layers[i];
+    const dv_layer_plan *where = &plan->layers[i];
+    layer_calls *calls = &run->calls[i];
+    for (size_t k = 0; k < node->layer.input_count; k++) {
+        const dv_value_plan *input = &plan->values[node->inputs[k]];
+        bool kept = input->keeper != DV_KEEP_NOTHING || input->bits != DV_NO_PIECE;
+        calls->inputs[k] = piece_at(run, input->data);
+        calls->diff_inputs[k] = input->wants_diff ? piece_at(run, input->diff) : NULL;
+        calls->accumulate[k] = must_accumulate(plan->graph, i, k);
+        calls->kept[k] = kept ? &run->kept[node->inputs[k]] : NULL;
+    }
+    const dv_value_plan *output = &plan->values[node->output];
+    calls->forward = (dv_forward){.inputs = calls->inputs,
+                                  .output = piece_at(run, output->data),
+                                  .output_bits = piece_at(run, output->bits),
+                                  .saved = piece_at(run, where->saved),
+                                  .workspace = piece_at(run, where->forward_workspace),
+                                  .seed = run->seed,
+                                  .key = (uint64_t)i};
+    calls->backward = (dv_backward){.diff_output = piece_at(run, output->diff),
+                                    .diff_inputs = calls->diff_inputs,
+                                    .accumulate = calls->accumulate,
+                                    .inputs = calls->kept,
+                                    .output = &run->kept[node->output],
+                                    .saved = piece_at(run, where->saved),
+                                    .workspace = piece_at(run, where->backward_workspace),
+                                    .seed = run->seed,
+                                    .key = (uint64_t)i};
+}
+
+static bool allocate_calls(dv_run *run) {
+    const dv_graph *graph = run->plan->graph;
+    bool made = (run->calls = calloc(graph->layer_count + 1, sizeof *run->calls)) != NULL;
+    for (size_t i = 0; made && i < graph->layer_count; i++) {
+        size_t count = graph->layers[i].layer.input_count;
+        layer_calls *calls = &run->calls[i];
+        calls->inputs = calloc(count, sizeof *calls->inputs);
+        calls->diff_inputs = calloc(count, sizeof *calls->diff_inputs);
+        calls->accumulate = calloc(count, sizeof *calls->accumulate);
+        calls->kept = calloc(count, sizeof *calls->kept);
+        made = calls->inputs && calls->diff_inputs && calls->accumulate && calls->kept;
+    }
+    run->kept = calloc(graph->value_count + 1, sizeof *run->kept);
+    run->parameters = calloc(4 * graph->layer_count + 1, sizeof *run->parameters);
+    return made && run->kept && run->parameters;
+}
+
+/* ---- making a run -------------------------------------------------------------------------- */
+
+static dv_status make(dv_run *run, dv_error *error) {
+    if (!allocate_calls(run))
+        return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
+    void *arena;
+    DV_TRY(dv_arena_map(run->plan->arena_bytes, &arena, error));
+    run->arena = arena;
+    DV_TRY(fill_parameters(run, error));
+    fill_kept(run);
+    for (size_t i = 0; i < run->plan->graph->layer_count; i++)
+        fill_calls(run, (int)i);
+    return DV_OK;
+}
+
+dv_status dv_run_new(dv_plan *plan, uint64_t seed, dv_run **run, dv_error *error) {
+    if (!plan || !run)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "run: plan or run is NULL");
+    dv_run *made = calloc(1, sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
+    made->plan = plan;
+    made->seed = seed;
+    dv_status status = make(made, error);
+    if (status == DV_OK)
+        *run = made;
+    else
+        dv_run_free(made);
+    return status;
+}
+
+void dv_run_free(dv_run *run) {
+    if (!run)
+        return;
+    for (size_t i = 0; run->calls && i < run->plan->graph->layer_count; i++) {
+        free(run->calls[i].inputs);
+        free(run->calls[i].diff_inputs);
+        free(run->calls[i].accumulate);
+        free(run->calls[i].kept);
+    }
+    for (size_t i = 0; i < run->parameter_count; i++)
+        free((void *)run->parameters[i].name);
+    dv_arena_unmap(run->arena, run->plan->arena_bytes);
+    free(run->calls);
+    free(run->kept);
+    free(run->parameters);
+    free(run);
+}
+
+const dv_map *dv_run_input_map(const dv_run *run) {
+    return &run->plan->graph->values[run->plan->graph->input].map;
+}
+
+void *dv_run_input(dv_run *run) {
+    return piece_at(run, run->plan->values[run->plan->graph->input].data);
+}
+
+int32_t *dv_run_labels(dv_run *run) {
+    return piece_at(run, run->plan->labels);
+}
+
+const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index) {
+    return index < run->parameter_count ? &run->parameters[index] : NULL;
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* Adds to a failure where it was and what may help. */
+static dv_status explain(dv_error *error, dv_status status, const char *where, uint64_t step) {
+    if (!error)
+        return status;
+    dv_error inner = *error;
+    const char *advice = status == DV_ERROR_NONFINITE ? ": check the data, or lower the learning rate" : "";
+    return dv_fail(error, status, "%s, step %llu: %.180s%s", where, (unsigned long long)step, inner.text, advice);
+}
+
+static const char *value_name(const dv_graph *graph, dv_value value) {
+    int producer = graph->values[value].producer;
+    return producer == DV_INPUT ? "input" : graph->layers[producer].layer.name;
+}
+
+/* Packs a value that has just been made, if that is how it is kept. */
+static dv_status keep(dv_run *run, dv_value value, uint64_t step, dv_error *error) {
+    const dv_value_plan *where = &run->plan->values[value];
+    dv_kept *kept = &run->kept[value];
+    if (where->keeper != DV_KEEP_PACKED)
+        return DV_OK;
+    kept->noise.step = step;
+    dv_status status = dv_codec_encode(&kept->codec, &kept->map, &kept->noise, piece_at(run, where->data),
+                                       (void *)kept->packed, kept->packed_bytes, error);
+    return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value), step);
+}
+
+static dv_status forward(dv_run *run, uint64_t step, bool training, dv_error *error) {
+    dv_graph *graph = run->plan->graph;
+    if (training)
+        DV_TRY(keep(run, graph->input, step, error));
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        dv_layer *layer = &graph->layers[i].layer;
+        dv_forward *call = &run->calls[i].forward;
+        call->step = step;
+        call->training = training;
+        dv_status status = layer->kind->forward(layer, call, error);
+        if (status != DV_OK)
+            return explain(error, status, layer->name, step);
+        if (training)
+            DV_TRY(keep(run, graph->layers[i].output, step, error));
+    }
+    return DV_OK;
+}
+
+/* Images before those that only fill up the batch, whose label is -1. */
+static size_t labelled(dv_run *run, size_t images) {
+    const int32_t *labels = dv_run_labels(run);
+    while (images > 1 && labels[images - 1] == -1)
+        images--;
+    return images;
+}
+
+static dv_status loss(dv_run *run, uint64_t step, float smoothing, float scale, bool training, dv_step_result *result,
+                      dv_error *error) {
+    const dv_graph *graph = run->plan->graph;
+    const dv_value_plan *logits = &run->plan->values[graph->logits];
+    dv_map map = graph->values[graph->logits].map;
+    dv_loss_result sums;
+    if (!training)
+        map.images = labelled(run, map.images);
+    dv_status status = dv_softmax_cross_entropy(&map, piece_at(run, logits->data), dv_run_labels(run), smoothing, scale,
+                                                training ? piece_at(run, logits->diff) : NULL, &sums, error);
+    if (status != DV_OK)
+        return explain(error, status, "loss", step);
+    *result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
+    return DV_OK;
+}
+
+static dv_status backward(dv_run *run, uint64_t step, dv_error *error) {
+    dv_graph *graph = run->plan->graph;
+    for (size_t i = graph->layer_count; i-- > 0;) {
+        dv_layer *layer = &graph->layers[i].layer;
+        dv_backward *call = &run->calls[i].backward;
+        call->step = step;
+        if (!run->plan->layers[i].backward)
+            continue;
+        dv_status status = layer->kind->backward(layer, call, error);
+        if (status != DV_OK)
+            return explain(error, status, layer->name, step);
+    }
+    return DV_OK;
+}
+
+dv_status dv_run_train(dv_run *run, uint64_t step, float label_smoothing, float scale, dv_step_result *result,
+                       dv_error *error) {
+    if (run->plan->options.inference)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
+    DV_TRY(forward(run, step, true, error));
+    DV_TRY(loss(run, step, label_smoothing, scale, true, result, error));
+    return backward(run, step, error);
+}
+
+dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
+    DV_TRY(forward(run, 0, false, error));
+    return loss(run, 0, 0, 1, false, result, error);
+}

@@ -1,0 +1,108 @@
+/* The table of models. */
+#include "models/models.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ImageNet's residual networks, and those for images of 32 x 32. */
+#define RESNET(text, a, b, c, d, deep, note)                                                                      \
+    {                                                                                                             \
+        .model = {.name = text, .help = note, .side = 224, .classes = 1000}, .build = dv_build_resnet, .shape = { \
+            .blocks = {a, b, c, d},                                                                               \
+            .width = 64,                                                                                          \
+            .inner = 64,                                                                                          \
+            .bottleneck = deep                                                                                    \
+        }                                                                                                         \
+    }
+#define CIFAR_RESNET(text, n)                                                                                     \
+    {                                                                                                             \
+        .model = {.name = text, .help = "ResNet for 32 x 32 images, widths 16 to 64", .side = 32, .classes = 10}, \
+        .build = dv_build_resnet, .shape = {                                                                      \
+            .blocks = {n, n, n},                                                                                  \
+            .width = 16,                                                                                          \
+            .inner = 64,                                                                                          \
+            .small_images = 1                                                                                     \
+        }                                                                                                         \
+    }
+
+static const dv_model_entry entries[] = {
+    RESNET("resnet18", 2, 2, 2, 2, 0, "ResNet for 224 x 224 images"),
+    RESNET("resnet34", 3, 4, 6, 3, 0, "ResNet for 224 x 224 images"),
+    RESNET("resnet50", 3, 4, 6, 3, 1, "ResNet with bottlenecks for 224 x 224 images"),
+    RESNET("resnet101", 3, 4, 23, 3, 1, "ResNet with bottlenecks for 224 x 224 images"),
+    RESNET("resnet152", 3, 8, 36, 3, 1, "ResNet with bottlenecks for 224 x 224 images"),
+    {.model =
+         {.name = "wide_resnet50_2", .help = "ResNet-50 with bottlenecks twice as wide", .side = 224, .classes = 1000},
+     .build = dv_build_resnet,
+     .shape = {.blocks = {3, 4, 6, 3}, .width = 64, .inner = 128, .bottleneck = 1}},
+    {.model = {.name = "resnet18_cifar",
+               .help = "ResNet-18 for 32 x 32 images: a 3 x 3 stem, no pooling",
+               .side = 32,
+               .classes = 10},
+     .build = dv_build_resnet,
+     .shape = {.blocks = {2, 2, 2, 2}, .width = 64, .inner = 64, .small_images = 1}},
+    CIFAR_RESNET("resnet20", 3),
+    CIFAR_RESNET("resnet32", 5),
+    CIFAR_RESNET("resnet44", 7),
+    CIFAR_RESNET("resnet56", 9),
+    CIFAR_RESNET("resnet110", 18),
+};
+
+enum { MODEL_COUNT = sizeof entries / sizeof *entries };
+
+const dv_model *dv_model_at(size_t index) {
+    return index < MODEL_COUNT ? &entries[index].model : NULL;
+}
+
+static dv_status find(const char *name, const dv_model_entry **entry, dv_error *error) {
+    char known[DV_ERROR_TEXT_BYTES] = "";
+    for (size_t i = 0; name && i < MODEL_COUNT; i++) {
+        if (strcmp(entries[i].model.name, name) == 0) {
+            *entry = &entries[i];
+            return DV_OK;
+        }
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", entries[i].model.name);
+    }
+    return dv_fail(error, DV_ERROR_OPTION, "unknown model \"%.40s\": there are %s", name ? name : "", known);
+}
+
+dv_status dv_model_find(const char *name, const dv_model **model, dv_error *error) {
+    const dv_model_entry *entry;
+    DV_TRY(find(name, &entry, error));
+    *model = &entry->model;
+    return DV_OK;
+}
+
+dv_status dv_model_build(const char *name, dv_type type, size_t batch, size_t classes, size_t side, dv_graph **graph,
+                         dv_error *error) {
+    const dv_model_entry *entry;
+    DV_TRY(find(name, &entry, error));
+    side = side ? side : entry->model.side;
+    classes = classes ? classes : entry->model.classes;
+    dv_graph *made;
+    DV_TRY(dv_graph_new(type, batch, &made, error));
+    dv_value images = dv_graph_input(made, 3, 2, (const size_t[]){side, side});
+    dv_status status = dv_graph_finish(made, entry->build(made, images, &entry->shape, classes), error);
+    if (status == DV_OK)
+        *graph = made;
+    else
+        dv_graph_free(made);
+    return status;
+}
+
+const char *dv_layer_name(char text[DV_LAYER_NAME_BYTES], const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, DV_LAYER_NAME_BYTES, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+dv_value dv_add_convolution(dv_graph *graph, const char *name, dv_value input, size_t channels, size_t kernel,
+                            size_t stride) {
+    const dv_convolution_options options = {
+        .channels = channels, .window = dv_window_square(kernel, stride, kernel / 2), .groups = 1};
+    return dv_graph_convolution(graph, name, input, &options);
+}
