@@ -185,7 +185,7 @@ def encode_tile(channels, sides, layout, options, key):
             minimum, step = f32(minimum - step), 0.0
         level = float(code)
         if options["dither"] == "subtractive":
-            level = f32(level + f32(0.5 - random / one))
+            level = f32(level + f32(0.5 - 0.5 / one - random / one))
         decoded[c, p] = f32(f32(lows[c][p] + minimum) + f32(step * level))
     numbers = flat_averages + [r[0] for r in ranges]
     head = b"".join(bf16_bytes(x) for x in numbers)
