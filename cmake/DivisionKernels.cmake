@@ -13,9 +13,14 @@ else()
   set(DV_OTHER_ISAS ${DV_X86_ISAS} ${DV_ARM_ISAS})
 endif()
 
-# Drops from the list `variable` what this processor family does not have, and gives the rest its
-# flags. Kernels are optimised in every build but Debug: under a sanitizer they are slow enough. gcc
-# must not turn their short copying loops into calls of memcpy, or worse into string instructions.
+# The endings of files that are to be fast: optimised in every build but Debug, because under a sanitizer they
+# are slow enough. gcc must not turn their short copying loops into calls of memcpy, or worse into string
+# instructions. All others, the references among them, are compiled like any source.
+set(DV_FAST_ISAS baseline ${DV_X86_ISAS} ${DV_ARM_ISAS})
+set(DV_FAST_FLAGS
+  $<$<NOT:$<CONFIG:Debug>>:-O3> $<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>)
+
+# Drops from the list `variable` what this processor family does not have, and gives the rest its flags.
 function(dv_select_kernels variable)
   set(kept)
   foreach(file IN LISTS ${variable})
@@ -23,9 +28,9 @@ function(dv_select_kernels variable)
     if(isa IN_LIST DV_OTHER_ISAS)
       continue()
     endif()
-    set_source_files_properties(${file} PROPERTIES
-      COMPILE_OPTIONS
-      "$<$<NOT:$<CONFIG:Debug>>:-O3>;$<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>;${DV_FLAGS_${isa}}")
+    if(isa IN_LIST DV_FAST_ISAS)
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${DV_FAST_FLAGS};${DV_FLAGS_${isa}}")
+    endif()
     list(APPEND kept ${file})
   endforeach()
   set(${variable} ${kept} PARENT_SCOPE)
