@@ -1,0 +1,57 @@
+/* The kinds of data sets, and finding the one that a text names. */
+#include "data/dataset.h"
+
+#include "base/settings.h"
+#include "base/status.h"
+
+#include <string.h>
+
+static const dv_dataset_kind *const kinds[] = {
+    &dv_synthetic_images,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+const char *dv_dataset_usage_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index]->usage : NULL;
+}
+
+const char *dv_dataset_help_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index]->help : NULL;
+}
+
+static dv_status fail_unknown(const char *text, dv_error *error) {
+    char known[160] = "";
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        strncat(known, i > 0 ? ", " : "", sizeof known - strlen(known) - 1);
+        strncat(known, kinds[i]->usage, sizeof known - strlen(known) - 1);
+    }
+    return dv_fail(error, DV_ERROR_OPTION, "data: \"%.40s\" is no data set: there is %s", text, known);
+}
+
+dv_status dv_dataset_open(const char *text, dv_dataset **dataset, dv_error *error) {
+    const char *rest;
+    if (text == NULL || dataset == NULL)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "data: text or dataset is NULL");
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (dv_settings_name(text, kinds[i]->name, &rest))
+            return kinds[i]->open(rest, dataset, error);
+    return fail_unknown(text, error);
+}
+
+void dv_dataset_close(dv_dataset *dataset) {
+    if (dataset != NULL)
+        dataset->kind->close(dataset);
+}
+
+dv_dataset_shape dv_dataset_describe(const dv_dataset *dataset) {
+    return dataset->shape;
+}
+
+dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,
+                          dv_error *error) {
+    size_t count = split == DV_TRAIN || split == DV_TEST ? dataset->shape.images[split] : 0;
+    if (index >= count)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "data: image %zu of %zu", index, count);
+    return dataset->kind->load(dataset, split, index, &(dv_view){.augment = false}, image, label, error);
+}
