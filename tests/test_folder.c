@@ -1,0 +1,89 @@
+/* The folder of a run: made with those above it, its log one line per epoch, its files replaced whole. */
+#include "folder.h"
+
+#include "check.h"
+
+#include <division/train.h>
+#include <math.h>
+
+/* All of a file; the caller's to free(). */
+static char *read_all(const char *path) {
+    char *text = calloc(1, 8192);
+    FILE *file = fopen(path, "r");
+    assert_non_null(text);
+    if (file == NULL)
+        fail_msg("there is no %s", path);
+    assert_true(fread(text, 1, 8191, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void test_log(void **state) {
+    char path[FOLDER_PATH_BYTES];
+    dv_folder *folder = NULL;
+    dv_epoch_record record = {.epoch = 1, .train_loss = 0.5, .test_loss = NAN, .test_top1 = NAN, .steps = 3};
+    assert_ok(dv_folder_open(*state, 0, &folder, &error));
+    assert_ok(dv_folder_log(folder, &record, &error));
+    record.epoch = 2;
+    record.complete = 1;
+    assert_ok(dv_folder_log(folder, &record, &error));
+    char *text = read_all(folder_path(state, "log.jsonl", path)); /* before it is closed */
+    assert_string_equal(
+        text, "{\"epoch\": 1, \"train_loss\": 0.5, \"train_top1\": 0, \"test_loss\": null, \"test_top1\": null, "
+              "\"images_per_second\": 0, \"peak_bytes\": 0, \"activation_bytes\": 0, \"seconds\": 0, "
+              "\"learning_rate\": 0, \"steps\": 3, \"complete\": false}\n"
+              "{\"epoch\": 2, \"train_loss\": 0.5, \"train_top1\": 0, \"test_loss\": null, \"test_top1\": null, "
+              "\"images_per_second\": 0, \"peak_bytes\": 0, \"activation_bytes\": 0, \"seconds\": 0, "
+              "\"learning_rate\": 0, \"steps\": 3, \"complete\": true}\n");
+    free(text);
+    dv_folder_close(folder);
+}
+
+static void test_a_run_is_not_overwritten(void **state) {
+    char path[FOLDER_PATH_BYTES];
+    dv_folder *folder = NULL, *again = NULL;
+    assert_ok(dv_folder_open(*state, 0, &folder, &error));
+    assert_ok(dv_folder_write(folder, "config.json", "{}\n", &error));
+    dv_folder_close(folder);
+    assert_fails(dv_folder_open(*state, 0, &again, &error), DV_ERROR_IO, "holds a run already");
+    assert_null(again);
+    assert_ok(dv_folder_open(*state, 1, &again, &error));
+    assert_ok(dv_folder_write(again, "config.json", "{\"a\": 1}\n", &error));
+    char *text = read_all(folder_path(state, "config.json", path));
+    assert_string_equal(text, "{\"a\": 1}\n");
+    free(text);
+    dv_folder_close(again);
+}
+
+static void test_folders_above(void **state) {
+    char path[FOLDER_PATH_BYTES];
+    dv_folder *folder = NULL;
+    assert_ok(dv_folder_open(folder_path(state, "a/b/c/", path), 0, &folder, &error));
+    dv_folder_close(folder);
+    static const char *const made[] = {"a/b/c/log.jsonl", "a/b/c", "a/b", "a"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        assert_int_equal(remove(folder_path(state, made[i], path)), 0);
+}
+
+static void test_failures(void **state) {
+    char path[FOLDER_PATH_BYTES];
+    dv_folder *folder = NULL;
+    assert_fails(dv_folder_open("", 0, &folder, &error), DV_ERROR_ARGUMENT, "no folder");
+    assert_fails(dv_folder_open("/dev/null/x", 0, &folder, &error), DV_ERROR_IO, "Not a directory");
+    assert_int_equal(symlink("/dev/full", folder_path(state, "log.jsonl", path)), 0);
+    assert_ok(dv_folder_open(*state, 1, &folder, &error));
+    assert_fails(dv_folder_log(folder, &(dv_epoch_record){.epoch = 7}, &error), DV_ERROR_IO,
+                 "after epoch 7: No space left on device");
+    dv_folder_close(folder);
+    dv_folder_close(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_log, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_a_run_is_not_overwritten, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_folders_above, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_failures, folder_new, folder_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

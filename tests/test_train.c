@@ -1,0 +1,254 @@
+/* The loop: it learns, tells, stops where it should, goes on where it stopped, and gives the same bits again. */
+#include "check.h"
+
+#include <division/train.h>
+#include <math.h>
+
+enum { SIDE = 8, BATCH = 10, CLASSES = 10, MOST_RECORDS = 16 };
+
+static const char DATA[] = "synthetic:side=8,train=100,test=33";
+
+/* A network of one convolution, its norm and a linear layer, and all that it takes to train it. */
+typedef struct fixture {
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_run *run;
+    dv_dataset *data;
+    dv_train_options options;
+    dv_train_calls calls;
+    dv_train_result result;
+    size_t records, steps, tests;
+    dv_epoch_record record[MOST_RECORDS];
+    size_t stop_at; /* sets `stop` after so many steps */
+    volatile sig_atomic_t stop;
+} fixture;
+
+static void build(fixture *f, const char *method) {
+    dv_plan_options options = dv_plan_options_default();
+    options.method = method;
+    options.optimizer_slots = dv_sgd_slots(&f->options.sgd);
+    assert_ok(dv_graph_new(DV_F32, BATCH, &f->graph, &error));
+    dv_value x = dv_graph_input(f->graph, DV_DATA_CHANNELS, 2, (const size_t[]){SIDE, SIDE});
+    x = dv_graph_convolution(
+        f->graph, "conv", x,
+        &(dv_convolution_options){.channels = 16, .window = dv_window_square(3, 1, 1), .groups = 1});
+    x = dv_graph_batch_norm(f->graph, "norm", x);
+    x = dv_graph_relu(f->graph, "relu", x);
+    x = dv_graph_global_average_pooling(f->graph, "pool", x);
+    x = dv_graph_linear(f->graph, "fc", x, &(dv_linear_options){.channels = CLASSES, .bias = true});
+    assert_ok(dv_graph_finish(f->graph, x, &error));
+    assert_ok(dv_plan_new(f->graph, &options, &f->plan, &error));
+    assert_ok(dv_run_new(f->plan, 5, &f->run, &error));
+    assert_ok(dv_dataset_open(DATA, &f->data, &error));
+}
+
+static void count_step(void *context, const dv_train_progress *progress) {
+    fixture *f = context;
+    assert_true(progress->step >= 1 && progress->step <= progress->steps);
+    assert_true(progress->epoch >= 1 && progress->epoch <= progress->epochs);
+    assert_true(isfinite(progress->loss) && progress->top1 >= 0 && progress->top1 <= 100);
+    f->steps += !progress->testing;
+    f->tests += progress->testing != 0;
+    f->stop = f->stop_at > 0 && f->steps >= f->stop_at;
+}
+
+static dv_status keep_record(void *context, const dv_epoch_record *record, dv_error *error) {
+    fixture *f = context;
+    (void)error;
+    assert_in_range(f->records, 0, MOST_RECORDS - 1);
+    f->record[f->records++] = *record;
+    return DV_OK;
+}
+
+static fixture *fixture_new(const char *method) {
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->options = dv_train_options_default();
+    f->options.epochs = 3;
+    f->calls = (dv_train_calls){count_step, keep_record, f, &f->stop};
+    build(f, method);
+    return f;
+}
+
+static void fixture_free(fixture *f) {
+    dv_run_free(f->run);
+    dv_plan_free(f->plan);
+    dv_graph_free(f->graph);
+    dv_dataset_close(f->data);
+    free(f);
+}
+
+static void train(fixture *f) {
+    assert_ok(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->result, &error));
+}
+
+/* Fails unless both have the same parameters and statistics to the last bit. */
+static void assert_same(fixture *a, fixture *b) {
+    const dv_run_parameter *one, *other;
+    for (size_t i = 0; (one = dv_run_parameter_at(a->run, i)) != NULL; i++) {
+        other = dv_run_parameter_at(b->run, i);
+        if (memcmp(one->data, other->data, one->count * sizeof(float)) != 0)
+            fail_msg("%s differs", one->name);
+    }
+}
+
+static void copy_state(fixture *from, fixture *to) {
+    const dv_run_parameter *one, *other;
+    for (size_t i = 0; (one = dv_run_parameter_at(from->run, i)) != NULL; i++) {
+        other = dv_run_parameter_at(to->run, i);
+        memcpy(other->data, one->data, one->count * sizeof(float));
+        if (one->optimizer != NULL)
+            memcpy(other->optimizer, one->optimizer, one->count * sizeof(float));
+    }
+}
+
+static void test_records(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    train(f);
+    assert_int_equal(f->records, 3);
+    assert_int_equal(f->steps, 30);
+    assert_int_equal(f->tests, 3 * 4);
+    for (size_t i = 0; i < 3; i++) {
+        const dv_epoch_record *r = &f->record[i];
+        assert_int_equal(r->epoch, i + 1);
+        assert_int_equal(r->steps, 10 * (i + 1));
+        assert_true(r->complete && r->tested);
+        assert_true(r->train_loss > 0 && r->test_loss > 0 && r->seconds > 0 && r->images_per_second > 0);
+        assert_true(fmod(r->test_top1 * 33 / 100 + 1e-9, 1) < 1e-6); /* of 33 images, not of 40 */
+        assert_int_equal(r->activation_bytes, dv_plan_totals(f->plan).activations);
+        assert_true(r->peak_bytes > 0);
+    }
+    assert_true(f->record[2].train_loss < f->record[0].train_loss);
+    assert_true(f->record[0].learning_rate > f->record[2].learning_rate);
+    assert_int_equal(f->result.last.epoch, 3);
+    assert_false(f->result.stopped);
+    double loss, top1;
+    assert_ok(dv_test(f->run, f->data, DV_TEST, &loss, &top1, &error));
+    assert_true(loss == f->record[2].test_loss && top1 == f->record[2].test_top1);
+    fixture_free(f);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    static const char *const methods[] = {"none", "division"};
+    for (size_t i = 0; i < 2; i++) {
+        fixture *a = fixture_new(methods[i]), *b = fixture_new(methods[i]);
+        train(a);
+        train(b);
+        assert_same(a, b);
+        for (size_t k = 0; k < 3; k++)
+            assert_true(a->record[k].train_loss == b->record[k].train_loss &&
+                        a->record[k].test_loss == b->record[k].test_loss);
+        fixture_free(a);
+        fixture_free(b);
+    }
+}
+
+/* Three epochs, or one and then two from what it left: the same. */
+static void test_goes_on(void **state) {
+    (void)state;
+    fixture *whole = fixture_new("division"), *first = fixture_new("division"), *second = fixture_new("division");
+    train(whole);
+    first->options.steps = 10;
+    train(first);
+    copy_state(first, second);
+    second->options.first_epoch = 1;
+    train(second);
+    assert_int_equal(first->records, 1);
+    assert_int_equal(second->records, 2);
+    assert_same(whole, second);
+    fixture_free(whole);
+    fixture_free(first);
+    fixture_free(second);
+}
+
+/* Half the batch twice is as good as all of it at once, but for batch norm, which sees halves: so only that the
+ * steps are as many and the rates are the same, and that the gradients are a mean: without it the loss explodes. */
+static void test_accumulation(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->options.accumulate = 3;
+    train(f);
+    assert_int_equal(f->steps, 9); /* ten batches an epoch: three steps, and one batch left out */
+    assert_int_equal(f->result.last.steps, 9);
+    assert_true(f->record[2].train_loss < 3);
+    fixture_free(f);
+}
+
+static void test_stops(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->stop_at = 14;
+    train(f);
+    assert_true(f->result.stopped);
+    assert_int_equal(f->steps, 14);
+    assert_int_equal(f->records, 2);
+    assert_false(f->record[1].complete || f->record[1].tested);
+    assert_true(isnan(f->record[1].test_top1) && isfinite(f->record[1].train_loss));
+    fixture_free(f);
+
+    f = fixture_new("none");
+    f->options.steps = 12;
+    train(f);
+    assert_false(f->result.stopped);
+    assert_int_equal(f->result.last.steps, 12);
+    assert_true(f->record[1].tested && !f->record[1].complete);
+    fixture_free(f);
+}
+
+static dv_status refuse(void *context, const dv_epoch_record *record, dv_error *error) {
+    (void)context;
+    (void)record;
+    snprintf(error->text, sizeof error->text, "enough");
+    return error->status = DV_ERROR_IO;
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->calls.epoch = refuse;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->result, &error), DV_ERROR_IO, "enough");
+    assert_int_equal(f->steps, 10);
+    f->options.accumulate = 11;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->result, &error), DV_ERROR_OPTION,
+                 "accumulate: 11: an epoch has 10 batches");
+    f->options.accumulate = 0;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->result, &error), DV_ERROR_OPTION,
+                 "accumulate: 0: must be from 1 to 65536");
+    f->options = dv_train_options_default();
+    f->options.label_smoothing = 1;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->result, &error), DV_ERROR_OPTION,
+                 "label smoothing: 1");
+    dv_dataset *other;
+    assert_ok(dv_dataset_open("synthetic:side=16", &other, &error));
+    f->options = dv_train_options_default();
+    assert_fails(dv_train(f->run, f->plan, other, &f->options, NULL, &f->result, &error), DV_ERROR_ARGUMENT, "16 x 16");
+    dv_dataset_close(other);
+    fixture_free(f);
+}
+
+/* A learning rate that explodes is told with step and rate. */
+static void test_explosion(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->options.epochs = 16;
+    f->options.schedule.rate = 1000;
+    f->options.schedule.kind = DV_SCHEDULE_CONSTANT;
+    f->options.sgd.weight_decay = 1;
+    dv_error error = {0};
+    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->result, &error);
+    assert_int_equal(status, DV_ERROR_NONFINITE);
+    assert_non_null(strstr(error.text, "step "));
+    assert_non_null(strstr(error.text, "1000"));
+    fixture_free(f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records),      cmocka_unit_test(test_same_bits), cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_accumulation), cmocka_unit_test(test_stops),     cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_explosion),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
