@@ -47,6 +47,9 @@ int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char
 void cli_list_commands(const cli_command *commands);
 
 /* The commands. */
+int cli_models(int argc, char **argv);
+int cli_plan(int argc, char **argv);
+int cli_train(int argc, char **argv);
 int cli_codec(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_info(int argc, char **argv);

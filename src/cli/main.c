@@ -8,6 +8,9 @@
 #include <string.h>
 
 static const cli_command commands[] = {
+    {"train", "train a network", cli_train},
+    {"models", "list the networks there are", cli_models},
+    {"plan", "say what a training will take, layer by layer", cli_plan},
     {"codec", "pack and unpack a map, and say what it costs", cli_codec},
     {"bench", "measure speed", cli_bench},
     {"info", "version, processor, libraries", cli_info},

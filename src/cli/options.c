@@ -145,17 +145,43 @@ static void show_text(const cli_option *option, char *text) {
     snprintf(text, TAKES_BYTES, "%s", *option->target.text != NULL ? *option->target.text : "");
 }
 
+/* The value an option has now, as JSON. */
+static void write_flag(const cli_option *option, dv_json *json) {
+    dv_json_boolean(json, option->name, *option->target.integer);
+}
+
+static void write_integer(const cli_option *option, dv_json *json) {
+    dv_json_integer(json, option->name, *option->target.integer);
+}
+
+static void write_unsigned(const cli_option *option, dv_json *json) {
+    dv_json_unsigned(json, option->name, *option->target.whole);
+}
+
+static void write_number(const cli_option *option, dv_json *json) {
+    dv_json_number(json, option->name, *option->target.number);
+}
+
+static void write_word(const cli_option *option, dv_json *json) {
+    dv_json_text(json, option->name, option->words[*option->target.integer]);
+}
+
+static void write_text(const cli_option *option, dv_json *json) {
+    dv_json_text(json, option->name, *option->target.text);
+}
+
 static const struct {
     int (*set)(const cli_option *option, const char *value);
     void (*takes)(const cli_option *option, char *text);
     void (*show)(const cli_option *option, char *text); /* NULL if there is no default worth showing */
+    void (*write)(const cli_option *option, dv_json *json);
 } kinds[CLI_KIND_COUNT] = {
-    [CLI_KIND_FLAG] = {set_flag, flag_takes, NULL},
-    [CLI_KIND_INTEGER] = {set_integer, integer_takes, show_integer},
-    [CLI_KIND_UNSIGNED] = {set_unsigned, unsigned_takes, show_unsigned},
-    [CLI_KIND_NUMBER] = {set_number, number_takes, show_number},
-    [CLI_KIND_WORD] = {set_word, word_takes, show_word},
-    [CLI_KIND_TEXT] = {set_text, text_takes, show_text},
+    [CLI_KIND_FLAG] = {set_flag, flag_takes, NULL, write_flag},
+    [CLI_KIND_INTEGER] = {set_integer, integer_takes, show_integer, write_integer},
+    [CLI_KIND_UNSIGNED] = {set_unsigned, unsigned_takes, show_unsigned, write_unsigned},
+    [CLI_KIND_NUMBER] = {set_number, number_takes, show_number, write_number},
+    [CLI_KIND_WORD] = {set_word, word_takes, show_word, write_word},
+    [CLI_KIND_TEXT] = {set_text, text_takes, show_text, write_text},
 };
 
 /* ---- nearest names ------------------------------------------------------------------------- */
@@ -233,6 +259,11 @@ dv_status cli_option_set(const cli_option *options, const char *name, const char
     if (option == NULL)
         return fail_unknown(options, name, error);
     return set_option(option, value, error);
+}
+
+void cli_options_json(const cli_option *options, dv_json *json) {
+    for (; options->name != NULL; options++)
+        kinds[options->kind].write(options, json);
 }
 
 /* ---- help ---------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #ifndef DV_CLI_OPTIONS_H
 #define DV_CLI_OPTIONS_H
 
+#include <division/json.h>
 #include <division/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,6 +91,9 @@ int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *opera
 /* Sets one option by name, without dashes, as a recipe does. `value` must outlive the target of a text.
  * An error names the option, its value and its bounds. */
 dv_status cli_option_set(const cli_option *options, const char *name, const char *value, dv_error *error);
+
+/* Writes what all options are now into the object that is open, as a file of settings that can be read again. */
+void cli_options_json(const cli_option *options, dv_json *json);
 
 /* Of the `count` names, the one that differs from `name` by the fewest letters, or NULL if none is near. */
 const char *cli_nearest(const char *name, const char *const *names, size_t count);

@@ -1,0 +1,50 @@
+/* What the files of `division train` share: the options, and what is printed while it runs. */
+#ifndef DV_CLI_TRAIN_H
+#define DV_CLI_TRAIN_H
+
+#include <division/graph.h>
+#include <division/train.h>
+
+/* What the command line says, as far as it is not in dv_train_options. */
+typedef struct train_settings {
+    const char *model, *data, *method, *schedule, *out;
+    int batch, epochs, accumulate, precision, classes, threads;
+    int replace, quiet, json;
+    uint64_t steps;
+    dv_train_options options;
+} train_settings;
+
+/* The screen: where the live line stands, and what it may show. */
+typedef struct train_screen {
+    int quiet, json; /* nothing; JSON lines instead of text */
+    int live;        /* stdout is a terminal */
+    int drawn;       /* a live line is there to be wiped */
+    double last;     /* when something was last shown, in seconds */
+} train_screen;
+
+/* Begins: decides whether the live line can be drawn. */
+train_screen train_screen_new(const train_settings *settings);
+
+/* The plan, before the first step: one line with bytes by purpose. */
+void train_screen_plan(train_screen *screen, const dv_plan_summary *plan);
+
+/* After a step: redraws the live line ten times a second, or prints a line a minute where there is no terminal. */
+void train_screen_step(train_screen *screen, const dv_train_progress *progress);
+
+/* After an epoch: a line that stays. */
+void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs);
+
+/* At the end: what was planned and what it took. */
+void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_result *result);
+
+/* Wipes the live line, so that a message can be printed. */
+void train_screen_wipe(train_screen *screen);
+
+/* After a plan that did not fit: prints to stderr what would, if anything does. */
+void train_explain_memory(const train_settings *settings, const dv_dataset_shape *shape);
+
+/* The plan of a training with this method and batch. The caller frees both; on failure neither is there. */
+dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape *shape, const char *method,
+                          size_t batch, dv_graph **graph, dv_plan **plan, dv_error *error);
+
+#endif

@@ -1,0 +1,116 @@
+/* What `division train` shows: on a terminal one line that is drawn anew while it runs and a line per epoch that
+ * stays; elsewhere lines alone, so that a log of them can be read. */
+#include "train.h"
+
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LEFT_TEXT = 32 };
+
+static const double LIVE_SECONDS = 0.1, PLAIN_SECONDS = 60;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+train_screen train_screen_new(const train_settings *settings) {
+    return (train_screen){.quiet = settings->quiet,
+                          .json = settings->json,
+                          .live = isatty(STDOUT_FILENO) && !settings->quiet && !settings->json,
+                          .last = now()};
+}
+
+void train_screen_wipe(train_screen *screen) {
+    if (!screen->drawn)
+        return;
+    fputs("\r\033[K", stdout);
+    fflush(stdout);
+    screen->drawn = 0;
+}
+
+static int silent(const train_screen *screen) {
+    return screen->quiet || screen->json;
+}
+
+void train_screen_plan(train_screen *screen, const dv_plan_summary *plan) {
+    static const char *const names[] = {"parameters",         "gradients",   "optimizer",
+                                        "running statistics", "activations", "workspace"};
+    const size_t bytes[] = {plan->parameters, plan->gradients,   plan->optimizer,
+                            plan->buffers,    plan->activations, plan->workspace};
+    char text[CLI_BYTES_TEXT];
+    if (silent(screen))
+        return;
+    printf("planned %s:", cli_bytes_text((double)plan->planned, text));
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        printf("%s %s %s", i > 0 ? "," : "", names[i], cli_bytes_text((double)bytes[i], text));
+    printf("\n");
+    fflush(stdout);
+}
+
+/* "1:02:03 left", "4:05 left", or nothing. */
+static const char *left_text(double seconds, char text[LEFT_TEXT]) {
+    text[0] = '\0';
+    if (!(seconds >= 0 && seconds < 1e8))
+        return text;
+    unsigned whole = (unsigned)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, LEFT_TEXT, "  %u:%02u:%02u left", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(text, LEFT_TEXT, "  %u:%02u left", whole / 60, whole % 60);
+    return text;
+}
+
+void train_screen_step(train_screen *screen, const dv_train_progress *progress) {
+    char left[LEFT_TEXT], peak[CLI_BYTES_TEXT];
+    double time = now();
+    if (silent(screen) || time - screen->last < (screen->live ? LIVE_SECONDS : PLAIN_SECONDS))
+        return;
+    train_screen_wipe(screen);
+    printf("epoch %zu/%zu  %s %zu/%zu  loss %.4f  top-1 %.2f %%  %.0f images/s%s  peak %s", progress->epoch,
+           progress->epochs, progress->testing ? "test" : "step", progress->step, progress->steps, progress->loss,
+           progress->top1, progress->images_per_second, left_text(progress->seconds_left, left),
+           cli_bytes_text((double)progress->peak_bytes, peak));
+    if (!screen->live)
+        printf("\n");
+    fflush(stdout);
+    screen->drawn = screen->live;
+    screen->last = time;
+}
+
+static void print_epoch(const dv_epoch_record *record, size_t epochs) {
+    char peak[CLI_BYTES_TEXT];
+    printf("epoch %zu/%zu  loss %.4f  top-1 %.2f %%", record->epoch, epochs, record->train_loss, record->train_top1);
+    if (record->tested)
+        printf("  test loss %.4f  test top-1 %.2f %%", record->test_loss, record->test_top1);
+    printf("  %.0f images/s  peak %s  %.1f s\n", record->images_per_second,
+           cli_bytes_text((double)record->peak_bytes, peak), record->seconds);
+}
+
+void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs) {
+    char text[DV_EPOCH_JSON_BYTES];
+    if (screen->quiet)
+        return;
+    train_screen_wipe(screen);
+    if (!screen->json)
+        print_epoch(record, epochs);
+    else if (dv_epoch_json(record, text, NULL) == DV_OK)
+        printf("%s\n", text);
+    fflush(stdout);
+}
+
+void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_result *result) {
+    char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
+    train_screen_wipe(screen);
+    if (silent(screen))
+        return;
+    if (!isnan(result->best_top1))
+        printf("best test top-1 %.2f %%\n", result->best_top1);
+    printf("planned %s, activations %s, peak %s resident\n", cli_bytes_text((double)plan->planned, planned),
+           cli_bytes_text((double)plan->activations, activations), cli_bytes_text((double)dv_memory_peak(), peak));
+}
