@@ -8,6 +8,7 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,7 +175,7 @@ static dv_status status_from(dnnl_status_t status) {
 
 struct dv_pass {
     dv_pass_kind kind;
-    const char *kernel; /* static in oneDNN */
+    char kernel[64]; /* oneDNN's name of it, cut if it is longer */
     dnnl_stream_t stream;
     dnnl_primitive_t convolution;
     dnnl_primitive_t reorder; /* plain -> packed; of a backward-weights pass: packed added to plain. NULL: not needed */
@@ -268,16 +269,21 @@ static void maker_destroy(pass_maker *maker) {
         md_destroy(mds[i]);
 }
 
+/* The name lives as long as the descriptor. */
+static const char *kernel_of(const_dnnl_primitive_desc_t desc) {
+    const char *kernel = "";
+    dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &kernel);
+    return kernel;
+}
+
 /* Whether oneDNN's kernel is one that goes wrong. Its 1x1 backward weights with strides write past their
  * scratchpad where src is channels last and its channels are less than a vector (oneDNN's issue 6035, in all
  * versions so far). Channels that are whole vectors are safe with any instruction set. */
 static bool is_broken(const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
-    const char *kernel = "";
     bool strided = false;
     for (int d = 0; d < shape->rank; d++)
         strided = strided || shape->window.stride[d] > 1;
-    dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &kernel);
-    return strided && shape->src_channels / shape->groups % 16 != 0 && strstr(kernel, "1x1");
+    return strided && shape->src_channels / shape->groups % 16 != 0 && strstr(kernel_of(desc), "1x1");
 }
 
 /* The best implementation of backward weights that is not broken. */
@@ -341,7 +347,7 @@ static dnnl_status_t reorder_init(dv_pass *pass, pass_maker *maker, view_md pack
 static dnnl_status_t pass_init(dv_pass *pass, pass_maker *maker, const dv_convolution_shape *shape) {
     ONEDNN_TRY(maker_init(maker, pass->kind, shape));
     ONEDNN_TRY(convolution_desc(maker, pass->kind, shape));
-    ONEDNN_TRY(dnnl_primitive_desc_query(maker->desc, dnnl_query_impl_info_str, 0, &pass->kernel));
+    snprintf(pass->kernel, sizeof pass->kernel, "%s", kernel_of(maker->desc));
     ONEDNN_TRY(dnnl_primitive_create(&pass->convolution, maker->desc));
     ONEDNN_TRY(dnnl_stream_create(&pass->stream, engine_get(), dnnl_stream_default_flags));
 

@@ -39,7 +39,7 @@ dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_sh
                       dv_error *error);
 void dv_pass_free(dv_pass *pass); /* NULL is fine */
 
-/* oneDNN's name of what computes it: "jit:avx2", "brgconv_1x1:avx512_core_amx". Static. */
+/* oneDNN's name of what computes it: "jit:avx2", "brgconv_1x1:avx512_core_amx". Lives as long as the pass. */
 const char *dv_pass_kernel(const dv_pass *pass);
 /* Computed by oneDNN's plain loops, which are there to be correct, not fast. */
 bool dv_pass_is_reference(const dv_pass *pass);

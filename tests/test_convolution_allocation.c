@@ -1,0 +1,130 @@
+/* Forward and backward of convolutions allocate nothing of their own: what oneDNN allocates inside, for the
+ * arguments of a call, is small, whatever the shapes. The C library's functions are replaced by ones that
+ * remember the largest request, for this program and all libraries in it. */
+#include "convolutions.h"
+
+#include <stdatomic.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REPLACED_BY_A_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define REPLACED_BY_A_SANITIZER 1
+#endif
+#endif
+
+#if !defined(REPLACED_BY_A_SANITIZER) && defined(__GLIBC__)
+
+static atomic_size_t largest;
+
+/* What the C library's own functions are called where they are replaced. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+#define REPLACEMENT __attribute__((visibility("default")))
+
+static void note(size_t bytes) {
+    size_t before = atomic_load(&largest);
+    while (bytes > before && !atomic_compare_exchange_weak(&largest, &before, bytes))
+        ;
+}
+
+REPLACEMENT void *malloc(size_t bytes) {
+    note(bytes);
+    return __libc_malloc(bytes);
+}
+
+REPLACEMENT void *calloc(size_t count, size_t bytes) {
+    note(count * bytes);
+    return __libc_calloc(count, bytes);
+}
+
+REPLACEMENT void *realloc(void *memory, size_t bytes) {
+    note(bytes);
+    return __libc_realloc(memory, bytes);
+}
+
+REPLACEMENT void *aligned_alloc(size_t alignment, size_t bytes) {
+    note(bytes);
+    return __libc_memalign(alignment, bytes);
+}
+
+REPLACEMENT int posix_memalign(void **memory, size_t alignment, size_t bytes) {
+    note(bytes);
+    *memory = __libc_memalign(alignment, bytes);
+    return *memory ? 0 : 12;
+}
+
+/* The largest request of one forward and one backward, after a first of each. */
+static size_t largest_of(const layer_case *of, dv_type type) {
+    bench b;
+    bench_memory m;
+    bench_mode mode = {.codec = "division", .accumulate = true};
+    bench_init(&b, of, type, true);
+    bench_memory_init(&b, &mode, &m);
+    dv_kept kept = bench_keep(&b, &mode, &m, 0);
+    const void *inputs[] = {m.inputs[0]};
+    void *diffs[] = {m.diff_inputs[0]};
+    const dv_kept *needed[] = {&kept};
+    dv_forward forward = {.inputs = inputs, .output = m.output, .workspace = m.forward_workspace, .training = true};
+    dv_backward backward = {.diff_output = m.diff_output,
+                            .diff_inputs = diffs,
+                            .accumulate = &mode.accumulate,
+                            .inputs = needed,
+                            .workspace = m.backward_workspace};
+    for (int round = 0; round < 2; round++) {
+        atomic_store(&largest, 0);
+        assert_int_equal(of->kind->forward(&b.layer, &forward, NULL), DV_OK);
+        assert_int_equal(of->kind->backward(&b.layer, &backward, NULL), DV_OK);
+    }
+    size_t bytes = atomic_load(&largest);
+    bench_memory_free(&b, &m);
+    bench_destroy(&b);
+    return bytes;
+}
+
+static void requests_are_noted(void **state) {
+    (void)state;
+    atomic_store(&largest, 0);
+    void *volatile memory = malloc(12345);
+    free(memory);
+    assert_int_equal(atomic_load(&largest), 12345);
+}
+
+static void nothing_large_is_allocated(void **state) {
+    (void)state;
+    static const dv_convolution_options options[] = {
+        {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}},
+        {32, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}},
+        {24, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 24, true, {0}},
+    };
+    for (size_t i = 0; i < 3; i++)
+        for (int way = 0; way < 4; way++) {
+            layer_case of = {.kind = way / 2 ? &dv_transposed_convolution : &dv_convolution, .input_count = 1};
+            of.options = &options[i];
+            of.inputs[0] = (dv_map){DV_F32, DV_NHWC, 4, 24, 2, {40, 40}};
+            size_t bytes = largest_of(&of, way % 2 ? DV_BF16 : DV_F32);
+            if (bytes > 4096)
+                fail_msg("%s %zu, %s: %zu bytes were allocated at once", of.kind->name, i, way % 2 ? "bf16" : "f32",
+                         bytes);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_are_noted),
+        cmocka_unit_test(nothing_large_is_allocated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void) {
+    print_message("skipped: a sanitizer has replaced the allocator, or this is not the GNU C library\n");
+    return 0;
+}
+
+#endif
