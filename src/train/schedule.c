@@ -26,7 +26,8 @@ static double cosine(const dv_schedule *schedule, const moment *now) {
 }
 
 static double step(const dv_schedule *schedule, const moment *now) {
-    return schedule->rate * pow(schedule->factor, (double)(now->epoch / schedule->every));
+    uint64_t times = now->epoch / schedule->every;
+    return schedule->rate * pow(schedule->factor, (double)times);
 }
 
 static double multi_step(const dv_schedule *schedule, const moment *now) {
