@@ -31,6 +31,14 @@
             fail_msg("%s: status %d \"%s\", expected %d \"%s\"", #call, (int)got, error.text, (int)(expected), words); \
     } while (0)
 
+/* By how much long tests are to be shortened: the environment's DV_TEST_SCALE, set where an emulator or a
+ * sanitizer makes them slow, else 1. */
+static inline size_t test_scale(void) {
+    const char *text = getenv("DV_TEST_SCALE");
+    long scale = text ? strtol(text, NULL, 10) : 1;
+    return scale > 1 ? (size_t)scale : 1;
+}
+
 enum { GUARD_BYTES = 256, GUARD_VALUE = 0xA5 };
 
 /* `bytes` of memory aligned to 64, with a guard behind that guarded_free checks. */
