@@ -17,6 +17,7 @@
 
 static atomic_long allocations;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
 /* Where this program's code begins and ends: the linker's symbols. */
 extern const char __executable_start[], etext[];
 
@@ -25,6 +26,7 @@ void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 #define REPLACEMENT __attribute__((visibility("default"), noinline))
 

@@ -226,7 +226,7 @@ static dnnl_status_t weights_mds(pass_maker *maker, const dv_convolution_shape *
     dims[ndims++] = (dnnl_dim_t)(shape->src_channels / shape->groups);
     for (int d = 0; d < shape->rank; d++)
         dims[ndims++] = (dnnl_dim_t)shape->window.kernel[d];
-    ONEDNN_TRY(md_init(&maker->plain, ndims, dims, dnnl_f32, tags[ndims - 3]));
+    ONEDNN_TRY(md_init(&maker->plain, ndims, dims, dnnl_f32, tags[shape->rank - 1 + (shape->groups > 1)]));
     ONEDNN_TRY(md_init(&maker->diff_weights, ndims, dims, dnnl_f32, dnnl_format_tag_any));
     return md_init(&maker->weights, ndims, dims, data_type(shape), dnnl_format_tag_any);
 }
