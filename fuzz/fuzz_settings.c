@@ -1,0 +1,60 @@
+/* Fuzzes the texts that name a data set or a schedule. What is accepted must be within its bounds and work; what is
+ * not must leave the target alone and say why in one line. */
+#include <division/train.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { TEXT_BYTES = 512 };
+
+#define REQUIRE(condition)                                                  \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                        \
+        }                                                                   \
+    } while (0)
+
+static void try_schedule(const char *text) {
+    dv_schedule schedule = dv_schedule_default(), before = schedule;
+    dv_error error = {0};
+    if (dv_schedule_parse(text, &schedule, &error) != DV_OK) {
+        REQUIRE(error.text[0] != '\0' && memcmp(&schedule, &before, sizeof schedule) == 0);
+        return;
+    }
+    REQUIRE(dv_schedule_check(&schedule, NULL) == DV_OK);
+    for (uint64_t step = 0; step < 1000; step += 7) {
+        double rate = dv_schedule_rate(&schedule, step, 10, 100);
+        REQUIRE(rate >= 0 && rate <= schedule.rate);
+    }
+}
+
+static void try_data(const char *text) {
+    dv_dataset *dataset = NULL;
+    dv_error error = {0};
+    if (dv_dataset_open(text, &dataset, &error) != DV_OK) {
+        REQUIRE(error.text[0] != '\0' && dataset == NULL);
+        return;
+    }
+    dv_dataset_shape shape = dv_dataset_describe(dataset);
+    REQUIRE(shape.images[DV_TRAIN] > 0 && shape.images[DV_TEST] > 0 && shape.side > 0);
+    uint8_t *image = malloc(shape.side * shape.side * DV_DATA_CHANNELS);
+    int32_t label = DV_NO_LABEL;
+    REQUIRE(image != NULL);
+    REQUIRE(dv_dataset_load(dataset, DV_TEST, shape.images[DV_TEST] - 1, image, &label, &error) == DV_OK);
+    REQUIRE(label >= 0 && (size_t)label < shape.classes);
+    free(image);
+    dv_dataset_close(dataset);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char text[TEXT_BYTES + 1] = "";
+    memcpy(text, data, size < TEXT_BYTES ? size : TEXT_BYTES);
+    try_schedule(text);
+    if (strncmp(text, "synthetic", strlen("synthetic")) == 0 || strchr(text, '/') == NULL) /* no files */
+        try_data(text);
+    return 0;
+}
