@@ -1,4 +1,4 @@
-/* Which instruction set the kernels use, and how large the caches are. */
+/* Which instruction set the kernels use. */
 #ifndef DV_BASE_CPU_H
 #define DV_BASE_CPU_H
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const cli_command benchmarks[] = {
-    {"codec", "encode and decode next to memcpy, over the maps of real networks", dv_cli_bench_codec},
+    {"codec", "encode and decode next to memcpy, over the maps of real networks", cli_bench_codec},
     {NULL, NULL, NULL},
 };
 

@@ -219,9 +219,10 @@ static void print_json(const result *r, int threads) {
 }
 
 static void print_row(const result *r) {
-    printf("%-9s %4zux%zux%-4zu %-4s %s  %7.2f %7.2f %7.2f   %5.2f %5.2f   %6.2f\n", r->network, r->map.channels,
-           r->map.sides[0], r->map.sides[1], dv_type_name(r->map.type), dv_layout_name(r->map.layout), r->encode,
-           r->decode, r->copy, r->encode_vs, r->decode_vs, r->ratio);
+    char map[32];
+    snprintf(map, sizeof map, "%zux%zux%zu", r->map.channels, r->map.sides[0], r->map.sides[1]);
+    printf("%-9s %12s %-4s %-6s%7.2f %7.2f %7.2f   %5.2f %5.2f   %6.2f\n", r->network, map, dv_type_name(r->map.type),
+           dv_layout_name(r->map.layout), r->encode, r->decode, r->copy, r->encode_vs, r->decode_vs, r->ratio);
     fflush(stdout);
 }
 
@@ -313,7 +314,7 @@ static int run_all(const dv_codec *codec, int rounds, int only_type, int only_la
     return cli_finish();
 }
 
-int dv_cli_bench_codec(int argc, char **argv) {
+int cli_bench_codec(int argc, char **argv) {
     static const char *const types[] = {"all", "f32", "bf16", "f16", NULL};
     static const char *const layouts[] = {"all", "nchw", "nhwc", NULL};
     const char *method = "division";
@@ -323,7 +324,7 @@ int dv_cli_bench_codec(int argc, char **argv) {
         {"type", "TYPE", "only this type of elements", CLI_WORD(&type, types)},
         {"layout", "LAYOUT", "only this layout", CLI_WORD(&layout, layouts)},
         {"rounds", "N", "rounds per case", CLI_INTEGER(&rounds, 1, BENCH_MAX_ROUNDS)},
-        {"threads", "N", "threads to use, 0 for all", CLI_INTEGER(&threads, 0, 1024)},
+        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&threads, 0, 1024)},
         {"json", NULL, "print one JSON object per case, then one with the geometric means", CLI_FLAG(&json)},
         CLI_OPTIONS_END,
     };
@@ -341,9 +342,9 @@ int dv_cli_bench_codec(int argc, char **argv) {
         return cli_report(&error);
     codec.threads = threads ? threads : dv_default_threads();
     if (!json)
-        printf("%s, %s, %d threads; GB/s of unpacked bytes, median of %d rounds\n\n%-9s %-12s %-4s %-4s  %7s %7s %7s   "
+        printf("%s, %s, %d threads; GB/s of unpacked bytes, median of %d rounds\n\n%-9s %12s %-4s %-6s%7s %7s %7s   "
                "%5s %5s   %6s\n",
-               method, isa_name(), codec.threads, rounds, "network", "map", "type", "", "encode", "decode", "memcpy",
-               "e/m", "d/m", "ratio");
+               method, isa_name(), codec.threads, rounds, "network", "map", "type", "layout", "encode", "decode",
+               "memcpy", "e/m", "d/m", "ratio");
     return run_all(&codec, rounds, type, layout, json);
 }

@@ -55,6 +55,6 @@ int cli_bench(int argc, char **argv);
 int cli_info(int argc, char **argv);
 
 /* The subcommands of bench. */
-int dv_cli_bench_codec(int argc, char **argv);
+int cli_bench_codec(int argc, char **argv);
 
 #endif

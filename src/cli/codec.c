@@ -315,7 +315,7 @@ int cli_codec(int argc, char **argv) {
         {"method", "CODEC", "how to pack", CLI_TEXT(&chosen.method)},
         {"layout", NULL, "order of the array's axes", CLI_WORD(&chosen.layout, layouts)},
         {"seed", "N", "of the random numbers", CLI_UNSIGNED(&chosen.seed)},
-        {"threads", "N", "threads to use; 0 for one per core", CLI_INTEGER(&chosen.threads, 0, 1024)},
+        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},
         {"out", "FILE.npy", "write the decoded array", CLI_TEXT(&chosen.out)},
         {"png", "FILE.png", "draw input, LFC, HFC and decoded map", CLI_TEXT(&chosen.png)},
         {"json", NULL, "print one JSON object; what is infinite or undefined is null", CLI_FLAG(&chosen.json)},

@@ -33,7 +33,7 @@ static void print_totals(const dv_plan_summary *t) {
     cli_line("parameters", "%s", cli_bytes_text((double)t->parameters, text));
     cli_line("gradients", "%s", cli_bytes_text((double)t->gradients, text));
     cli_line("optimizer", "%s", cli_bytes_text((double)t->optimizer, text));
-    cli_line("running statistics", "%s", cli_bytes_text((double)t->buffers, text));
+    cli_line("statistics", "%s", cli_bytes_text((double)t->buffers, text));
     cli_line("activations", "%s", cli_bytes_text((double)t->activations, text));
     cli_line("workspace", "%s", cli_bytes_text((double)t->workspace, text));
     cli_line("planned", "%s", cli_bytes_text((double)t->planned, text));

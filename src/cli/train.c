@@ -255,7 +255,7 @@ int cli_train(int argc, char **argv) {
         {"label-smoothing", "S", "of the loss", CLI_NUMBER(&o->label_smoothing, 0, 0.999999)},
         {"classes", "N", "outputs of the network; 0 for the data's", CLI_INTEGER(&chosen.classes, 0, 1 << 20)},
         {"seed", "N", "of weights, order and rounding", CLI_UNSIGNED(&o->seed)},
-        {"threads", "N", "threads to use; 0 for one per core", CLI_INTEGER(&chosen.threads, 0, 1024)},
+        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},
         {"out", "RUN", "folder for config.json, log.jsonl and summary.json", CLI_TEXT(&chosen.out)},
         {"replace", NULL, "replace the run that is in the folder", CLI_FLAG(&chosen.replace)},
         {"quiet", NULL, "print nothing but errors", CLI_FLAG(&chosen.quiet)},

@@ -283,11 +283,15 @@ dv_status dv_codec_decode(const dv_codec *codec, const dv_map *map, const dv_noi
 
 /* The first element of the call that is NaN or infinite, or the number of elements. */
 static size_t first_nonfinite(const dv_codec_call *call, const void *elements, float *value) {
+    enum { TOGETHER = 256 };
+    float converted[TOGETHER];
     size_t count = call->count * dv_map_image_elements(call->map), bytes = dv_type_bytes(call->map->type);
-    for (size_t i = 0; i < count; i++) {
-        dv_convert_to_f32(call->map->type, (const char *)elements + i * bytes, 1, value);
-        if (!isfinite(*value))
-            return i;
+    for (size_t done = 0; done < count; done += TOGETHER) {
+        size_t now = count - done < TOGETHER ? count - done : TOGETHER;
+        dv_convert_to_f32(call->map->type, (const char *)elements + done * bytes, now, converted);
+        for (size_t i = 0; i < now; i++)
+            if (!isfinite(*value = converted[i]))
+                return done + i;
     }
     return count;
 }

@@ -1,5 +1,5 @@
-/* What a codec is, to codec.c. A new one is a file that defines a dv_codec_kind, and a line in the
- * table of codec.c. */
+/* What a codec is, to codec.c. A new one is a file that defines a dv_codec_kind, its name below, and a line in
+ * the table of codec.c. */
 #ifndef DV_CODEC_KIND_H
 #define DV_CODEC_KIND_H
 

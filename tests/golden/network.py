@@ -82,20 +82,20 @@ class ResNet(nn.Module):
 MOMENTUM = 0.0
 
 CASES = {  # blocks, bottleneck, small images, side, batch, classes
-    "resnet18_cifar": ([2, 2, 2, 2], False, True, 32, 8, 10),
-    "resnet50_64": ([3, 4, 6, 3], True, False, 64, 8, 10),
+    "resnet18_cifar": ([2, 2, 2, 2], False, True, 32, 4, 10),
+    "resnet50_64": ([3, 4, 6, 3], True, False, 64, 4, 10),
 }
 
 
 def fill(model):
     """Parameters: convolutions of variance 2 / fan out, norms near 1 and 0 (near 0.2 at the end of a bottleneck, so
-    that training is calm and rounding does not grow), the linear layer in +-1/sqrt(fan in)."""
+    that training is calm and rounding does not grow), the linear layer in +-0.1/sqrt(fan in)."""
     for name, p in model.named_parameters():
         u = uniform(name_seed(name), p.numel()) - 0.5
         if p.dim() == 4:
             u *= 2 * (6.0 / (p.shape[0] * p.shape[2] * p.shape[3])) ** 0.5
         elif p.dim() == 2 or name == "fc.bias":
-            u *= 2 / model.fc.in_features**0.5
+            u *= 0.2 / model.fc.in_features**0.5
         else:
             u = u * 0.2 + (0.2 if name.endswith("bn3.weight") else 1.0 if name.endswith("weight") else 0.0)
         p.data = torch.from_numpy(u.astype(numpy.float32).reshape(p.shape))

@@ -1,0 +1,266 @@
+/* Whole networks: losses and gradients against PyTorch's (tests/golden/network.py made the files), the same bits
+ * for the same seed, unbiased gradients under `division`, no allocation in a step, errors that say where. */
+#include "check.h"
+
+#include <division/graph.h>
+#include <division/models.h>
+#include <math.h>
+
+/* ---- weights, images and labels: the formulas of network.py --------------------------------- */
+
+static double uniform(uint32_t seed, uint32_t position) {
+    uint32_t x = position + seed;
+    x = (x ^ x >> 16) * 0x7feb352d;
+    x = (x ^ x >> 15) * 0x846ca68b;
+    return (double)(x ^ x >> 16) * 0x1p-32;
+}
+
+static uint32_t name_seed(const char *name) {
+    uint32_t hash = 2166136261u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+static int ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static void fill_parameters(dv_run *run) {
+    size_t features = 0;
+    const dv_run_parameter *p;
+    for (size_t i = 0; (p = dv_run_parameter_at(run, i)); i++)
+        if (strcmp(p->name, "fc.weight") == 0)
+            features = p->shape[1];
+    for (size_t i = 0; (p = dv_run_parameter_at(run, i)); i++) {
+        for (size_t j = 0; p->gradient && j < p->count; j++) {
+            double u = uniform(name_seed(p->name), (uint32_t)j) - 0.5;
+            if (p->rank == 4)
+                u *= 2 * sqrt(6.0 / (double)(p->shape[0] * p->shape[2] * p->shape[3]));
+            else if (p->rank == 2 || strcmp(p->name, "fc.bias") == 0)
+                u *= 0.2 / sqrt((double)features);
+            else
+                u = u * 0.2 + (ends_with(p->name, "bn3.weight") ? 0.2 : ends_with(p->name, "weight") ? 1.0 : 0.0);
+            p->data[j] = (float)u;
+        }
+    }
+}
+
+static void fill_batch(dv_run *run, uint32_t number, size_t classes) {
+    const dv_map *map = dv_run_input_map(run);
+    float *images = dv_run_input(run);
+    for (size_t i = 0; i < dv_map_elements(map); i++)
+        images[i] = (float)(uniform(1000003 * (number + 1), (uint32_t)i) * 2 - 1);
+    for (size_t n = 0; n < map->images; n++)
+        dv_run_labels(run)[n] = (int32_t)(uniform(77777 + number * 1000, (uint32_t)n) * (double)classes);
+}
+
+/* Plain SGD with weight decay, and gradients back to zero. */
+static void update(dv_run *run, float rate, float decay) {
+    const dv_run_parameter *p;
+    for (size_t i = 0; (p = dv_run_parameter_at(run, i)); i++)
+        for (size_t j = 0; p->gradient && j < p->count; j++) {
+            p->data[j] -= rate * (p->gradient[j] + decay * p->data[j]);
+            p->gradient[j] = 0;
+        }
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+typedef struct network {
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_run *run;
+} network;
+
+static network network_new(const char *model, size_t batch, size_t side, const char *method) {
+    network n;
+    dv_plan_options options = dv_plan_options_default();
+    options.method = method;
+    options.optimizer_slots = 0;
+    assert_ok(dv_model_build(model, DV_F32, batch, 10, side, &n.graph, &error));
+    assert_ok(dv_plan_new(n.graph, &options, &n.plan, &error));
+    assert_ok(dv_run_new(n.plan, 1, &n.run, &error));
+    fill_parameters(n.run);
+    return n;
+}
+
+static void network_free(network n) {
+    dv_run_free(n.run);
+    dv_plan_free(n.plan);
+    dv_graph_free(n.graph);
+}
+
+static const dv_run_parameter *parameter_named(const dv_run *run, const char *name) {
+    const dv_run_parameter *p;
+    for (size_t i = 0; (p = dv_run_parameter_at(run, i)); i++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    fail_msg("no parameter %s", name);
+    return NULL;
+}
+
+static double norm_of(const float *x, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)x[i] * x[i];
+    return sqrt(sum);
+}
+
+/* ---- against PyTorch ----------------------------------------------------------------------- */
+
+/* How far gradients and losses may be from PyTorch's. Rounding alone gives 1e-6; but an activation that rounding
+ * moves across zero in front of a ReLU changes the gradient of its channel by a thousandth or so, a few of the
+ * millions here do, and twenty steps make the difference larger. */
+#define GRADIENT_TOLERANCE 5e-3
+#define LOSS_TOLERANCE 2e-2
+
+/* "gradient NAME NORM i:value ...": each entry and the norm, against the norm. */
+static void check_gradient(const dv_run *run, char *line) {
+    char *rest = NULL, *name = strtok_r(line, " \n", &rest);
+    double norm = strtod(strtok_r(NULL, " \n", &rest), NULL);
+    const dv_run_parameter *p = parameter_named(run, name);
+    double got = norm_of(p->gradient, p->count);
+    if (fabs(got - norm) > GRADIENT_TOLERANCE * norm)
+        fail_msg("%s: norm of the gradient %.9g, PyTorch's %.9g", name, got, norm);
+    for (char *entry; (entry = strtok_r(NULL, " \n", &rest));) {
+        char *colon = strchr(entry, ':');
+        size_t index = strtoul(entry, NULL, 10);
+        double value = strtod(colon + 1, NULL);
+        if (fabs((double)p->gradient[index] - value) > GRADIENT_TOLERANCE * norm)
+            fail_msg("%s[%zu]: gradient %.9g, PyTorch's %.9g, norm %.9g", name, index, p->gradient[index], value, norm);
+    }
+}
+
+static void compare_with_pytorch(const char *model, size_t side, const char *file) {
+    char path[512], line[512];
+    const char *source = getenv("DV_SOURCE_DIR");
+    snprintf(path, sizeof path, "%s/tests/golden/%s", source ? source : ".", file);
+    FILE *golden = fopen(path, "r");
+    if (!golden)
+        fail_msg("%s: not found: run the tests through ctest, or in the folder of the source", path);
+    network n = network_new(model, 4, side, "none");
+    unsigned step = 0, gradients = 0;
+    while (fgets(line, sizeof line, golden)) {
+        dv_step_result result;
+        double expected;
+        if (sscanf(line, "loss %u %lf", &step, &expected) == 2) {
+            if (step > 0)
+                update(n.run, 0.01f, 5e-4f);
+            fill_batch(n.run, step % 2, 10);
+            assert_ok(dv_run_train(n.run, step, 0, 1, &result, &error));
+            if (fabs(result.loss - expected) > LOSS_TOLERANCE * expected)
+                fail_msg("%s: step %u: loss %.9g, PyTorch's %.9g", model, step, result.loss, expected);
+        } else if (strncmp(line, "gradient ", 9) == 0) {
+            check_gradient(n.run, line + 9);
+            gradients++;
+        }
+    }
+    fclose(golden);
+    assert_int_equal(step, 19);
+    assert_true(gradients > 50);
+    network_free(n);
+}
+
+static void resnet18_is_pytorchs(void **state) {
+    (void)state;
+    compare_with_pytorch("resnet18_cifar", 32, "resnet18_cifar.txt");
+}
+
+static void resnet50_is_pytorchs(void **state) {
+    (void)state;
+    compare_with_pytorch("resnet50", 64, "resnet50_64.txt");
+}
+
+/* ---- properties ---------------------------------------------------------------------------- */
+
+static void same_seed_gives_the_same_bits(void **state) {
+    (void)state;
+    double losses[2][50];
+    for (int turn = 0; turn < 2; turn++) {
+        network n = network_new("resnet20", 4, 16, "division");
+        for (unsigned step = 0; step < 50; step++) {
+            dv_step_result result;
+            fill_batch(n.run, step % 5, 10);
+            assert_ok(dv_run_train(n.run, step, 0.1f, 1, &result, &error));
+            update(n.run, 0.02f, 5e-4f);
+            losses[turn][step] = result.loss;
+        }
+        network_free(n);
+    }
+    assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
+}
+
+/* The mean gradient over many seeds (here: steps, which key the noise as well) is that of `none`. */
+static void gradients_are_unbiased_under_division(void **state) {
+    (void)state;
+    enum { TRIES = 200 };
+    static const char *const names[] = {"conv1.weight",          "layer1.0.conv1.weight",
+                                        "layer2.0.bn1.weight",   "layer2.1.conv2.weight",
+                                        "layer3.2.conv2.weight", "layer3.0.downsample.0.weight"};
+    network exact = network_new("resnet20", 4, 16, "none"), packed = network_new("resnet20", 4, 16, "division");
+    dv_step_result result;
+    fill_batch(exact.run, 0, 10);
+    assert_ok(dv_run_train(exact.run, 0, 0, 1, &result, &error));
+    for (unsigned step = 0; step < TRIES; step++) { /* gradients add up */
+        fill_batch(packed.run, 0, 10);
+        assert_ok(dv_run_train(packed.run, step, 0, 1.0f / TRIES, &result, &error));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const dv_run_parameter *a = parameter_named(exact.run, names[i]), *b = parameter_named(packed.run, names[i]);
+        double difference = 0, norm = norm_of(a->gradient, a->count);
+        for (size_t j = 0; j < a->count; j++)
+            difference += pow((double)a->gradient[j] - b->gradient[j], 2);
+        print_message("%s: |mean - exact| / |exact| = %.3f\n", names[i], sqrt(difference) / norm);
+        assert_true(sqrt(difference) < 0.12 * norm);
+    }
+    network_free(exact);
+    network_free(packed);
+}
+
+static void a_nan_is_named(void **state) {
+    (void)state;
+    const char *const methods[] = {"none", "division"};
+    for (int i = 0; i < 2; i++) {
+        network n = network_new("resnet20", 2, 16, methods[i]);
+        dv_step_result result;
+        fill_batch(n.run, 0, 10);
+        ((float *)dv_run_input(n.run))[100] = NAN;
+        assert_fails(dv_run_train(n.run, 312, 0, 1, &result, &error), DV_ERROR_NONFINITE, "step 312");
+        fill_batch(n.run, 0, 10);
+        dv_run_labels(n.run)[1] = 10;
+        assert_fails(dv_run_train(n.run, 313, 0, 1, &result, &error), DV_ERROR_ARGUMENT, "loss, step 313");
+        network_free(n);
+    }
+}
+
+static void division_keeps_a_tenth(void **state) {
+    (void)state;
+    dv_graph *graph;
+    dv_plan *plan;
+    size_t kept[2];
+    dv_plan_options options = dv_plan_options_default();
+    assert_ok(dv_model_build("resnet50", DV_F32, 32, 0, 0, &graph, &error));
+    for (int i = 0; i < 2; i++) {
+        options.method = i ? "division" : "none";
+        assert_ok(dv_plan_new(graph, &options, &plan, &error));
+        kept[i] = dv_plan_totals(plan).activations;
+        dv_plan_free(plan);
+    }
+    print_message("ResNet-50, batch 32: %zu / %zu = %.2f\n", kept[0], kept[1], (double)kept[0] / (double)kept[1]);
+    assert_true((double)kept[0] >= 10.5 * (double)kept[1]);
+    dv_graph_free(graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resnet18_is_pytorchs),
+        cmocka_unit_test(resnet50_is_pytorchs),
+        cmocka_unit_test(same_seed_gives_the_same_bits),
+        cmocka_unit_test(gradients_are_unbiased_under_division),
+        cmocka_unit_test(a_nan_is_named),
+        cmocka_unit_test(division_keeps_a_tenth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
