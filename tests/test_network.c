@@ -165,11 +165,15 @@ static void compare_with_pytorch(const char *model, size_t side, const char *fil
 
 static void resnet18_is_pytorchs(void **state) {
     (void)state;
+    if (test_scale() > 1)
+        skip(); /* too long where every step is slow */
     compare_with_pytorch("resnet18_cifar", 32, "resnet18_cifar.txt");
 }
 
 static void resnet50_is_pytorchs(void **state) {
     (void)state;
+    if (test_scale() > 1)
+        skip();
     compare_with_pytorch("resnet50", 64, "resnet50_64.txt");
 }
 
@@ -178,9 +182,11 @@ static void resnet50_is_pytorchs(void **state) {
 static void same_seed_gives_the_same_bits(void **state) {
     (void)state;
     double losses[2][50];
+    size_t steps = 50 / test_scale();
+    memset(losses, 0, sizeof losses);
     for (int turn = 0; turn < 2; turn++) {
         network n = network_new("resnet20", 4, 16, "division");
-        for (unsigned step = 0; step < 50; step++) {
+        for (unsigned step = 0; step < steps; step++) {
             dv_step_result result;
             fill_batch(n.run, step % 5, 10);
             assert_ok(dv_run_train(n.run, step, 0.1f, 1, &result, &error));
@@ -195,6 +201,8 @@ static void same_seed_gives_the_same_bits(void **state) {
 /* The mean gradient over many seeds (here: steps, which key the noise as well) is that of `none`. */
 static void gradients_are_unbiased_under_division(void **state) {
     (void)state;
+    if (test_scale() > 1)
+        skip();
     enum { TRIES = 200 };
     static const char *const names[] = {"conv1.weight",          "layer1.0.conv1.weight",
                                         "layer2.0.bn1.weight",   "layer2.1.conv2.weight",
