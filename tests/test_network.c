@@ -145,7 +145,10 @@ static void compare_with_pytorch(const char *model, size_t side, const char *fil
     while (fgets(line, sizeof line, golden)) {
         dv_step_result result;
         double expected;
-        if (sscanf(line, "loss %u %lf", &step, &expected) == 2) {
+        if (strncmp(line, "loss ", 5) == 0) {
+            char *rest;
+            step = (unsigned)strtoul(line + 5, &rest, 10);
+            expected = strtod(rest, NULL);
             if (step > 0)
                 update(n.run, 0.01f, 5e-4f);
             fill_batch(n.run, step % 2, 10);

@@ -127,7 +127,8 @@ static int buffers_init(buffers *b, const dv_codec *codec, const dv_map *map) {
     b->packed = aligned_new(b->copies * b->packed_bytes);
     if (!b->src || !b->dst || !b->packed) {
         buffers_free(b);
-        return cli_fail("no memory for the benchmark: it takes about 250 MB");
+        (void)cli_fail("no memory for the benchmark: it takes about 250 MB");
+        return CLI_FAILURE;
     }
     int code = fill(b, map);
     if (code != CLI_SUCCESS)

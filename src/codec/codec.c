@@ -219,8 +219,8 @@ static size_t padded_record_bytes(const dv_codec *codec, const dv_map *map) {
 dv_status dv_codec_packed_bytes(const dv_codec *codec, const dv_map *map, size_t *bytes, dv_error *error) {
     DV_TRY(check_codec(codec, error));
     DV_TRY(dv_map_check(map, error));
-    if (!bytes)
-        return dv_fail(error, DV_ERROR_ARGUMENT, "packed bytes: bytes is NULL");
+    if (!map || !bytes)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "packed bytes: map or bytes is NULL");
     size_t record = padded_record_bytes(codec, map);
     if (record > SIZE_MAX / map->images)
         return dv_fail(error, DV_ERROR_UNSUPPORTED, "map: %zu packed images do not fit in memory", map->images);
@@ -305,7 +305,7 @@ dv_status dv_codec_fail_nonfinite(const dv_codec_call *call, const void *element
     const dv_map *map = call->map;
     const char *name = call->codec->kind->name;
     size_t image_elements = dv_map_image_elements(map), pixels = image_elements / map->channels;
-    float value;
+    float value = 0;
     size_t first = first_nonfinite(call, elements, &value);
     if (first == call->count * image_elements)
         return dv_fail(error, DV_ERROR_NONFINITE, "%s: values of 2^125 or more, or a block whose sum overflows", name);

@@ -106,7 +106,7 @@ static ptrdiff_t next_tile(const dv_codec_call *call, size_t image, size_t numbe
 }
 
 static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size_t index) {
-    size_t tiles = map_tiles(call->map), image = index / tiles, number = index % tiles;
+    size_t tiles = map_tiles(call->map), image = tiles ? index / tiles : 0, number = index - image * tiles;
     size_t channel = number * DV_TILE_CHANNELS, pixels = map_pixels(call->map);
     piece p = {.tile = *first_tile};
     p.byte = image * call->record_bytes + number * tile_bytes(first_tile);

@@ -99,7 +99,7 @@ static void *copy_of(const void *memory, size_t bytes) {
 /* Copies everything a layer owns. False if memory ran out; what was made is in `made`. */
 static bool fill_layer(dv_graph *graph, dv_graph_layer *made, const char *name, const dv_value *inputs, size_t count,
                        const void *options, size_t option_bytes) {
-    dv_map *maps = malloc(count * sizeof *maps);
+    dv_map *maps = calloc(count + 1, sizeof *maps);
     made->layer.input_count = count;
     made->layer.inputs = maps;
     made->layer.name = copy_of(name, strlen(name) + 1);

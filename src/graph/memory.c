@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,9 +16,11 @@ static size_t number_in(const char *path, const char *key) {
     char line[256];
     size_t found = SIZE_MAX, length = strlen(key);
     FILE *file = fopen(path, "r");
-    while (file && found == SIZE_MAX && fgets(line, sizeof line, file))
-        if (strncmp(line, key, length) == 0)
-            sscanf(line + length, "%zu", &found);
+    while (file && found == SIZE_MAX && fgets(line, sizeof line, file)) {
+        char *end = line;
+        unsigned long long number = strncmp(line, key, length) == 0 ? strtoull(line + length, &end, 10) : 0;
+        found = end != line && end != line + length ? (size_t)number : SIZE_MAX; /* "max" is no number */
+    }
     if (file)
         fclose(file);
     return found;

@@ -258,8 +258,8 @@ static void fill_rows(dv_plan *plan) {
 
 static bool allocate(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
-    plan->values = malloc((graph->value_count + 1) * sizeof *plan->values);
-    plan->layers = malloc((graph->layer_count + 1) * sizeof *plan->layers);
+    plan->values = calloc(graph->value_count + 1, sizeof *plan->values);
+    plan->layers = calloc(graph->layer_count + 1, sizeof *plan->layers);
     plan->rows = calloc(graph->layer_count + 1, sizeof *plan->rows);
     if (!plan->values || !plan->layers || !plan->rows)
         return false;

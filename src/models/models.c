@@ -7,24 +7,24 @@
 #include <string.h>
 
 /* ImageNet's residual networks, and those for images of 32 x 32. */
-#define RESNET(text, a, b, c, d, deep, note)                                                                      \
-    {                                                                                                             \
-        .model = {.name = text, .help = note, .side = 224, .classes = 1000}, .build = dv_build_resnet, .shape = { \
-            .blocks = {a, b, c, d},                                                                               \
-            .width = 64,                                                                                          \
-            .inner = 64,                                                                                          \
-            .bottleneck = deep                                                                                    \
-        }                                                                                                         \
+#define RESNET(text, a, b, c, d, deep, note)                                                                          \
+    {                                                                                                                 \
+        .model = {.name = (text), .help = (note), .side = 224, .classes = 1000}, .build = dv_build_resnet, .shape = { \
+            .blocks = {(a), (b), (c), (d)},                                                                           \
+            .width = 64,                                                                                              \
+            .inner = 64,                                                                                              \
+            .bottleneck = (deep)                                                                                      \
+        }                                                                                                             \
     }
-#define CIFAR_RESNET(text, n)                                                                                     \
-    {                                                                                                             \
-        .model = {.name = text, .help = "ResNet for 32 x 32 images, widths 16 to 64", .side = 32, .classes = 10}, \
-        .build = dv_build_resnet, .shape = {                                                                      \
-            .blocks = {n, n, n},                                                                                  \
-            .width = 16,                                                                                          \
-            .inner = 64,                                                                                          \
-            .small_images = 1                                                                                     \
-        }                                                                                                         \
+#define CIFAR_RESNET(text, n)                                                                                       \
+    {                                                                                                               \
+        .model = {.name = (text), .help = "ResNet for 32 x 32 images, widths 16 to 64", .side = 32, .classes = 10}, \
+        .build = dv_build_resnet, .shape = {                                                                        \
+            .blocks = {(n), (n), (n)},                                                                              \
+            .width = 16,                                                                                            \
+            .inner = 64,                                                                                            \
+            .small_images = 1                                                                                       \
+        }                                                                                                           \
     }
 
 static const dv_model_entry entries[] = {
