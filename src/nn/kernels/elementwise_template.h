@@ -87,10 +87,11 @@ INLINE void chunk_next(const dv_span *span, chunk *now, size_t step) {
     now->channel -= now->channel >= span->channels ? span->channels : 0;
 }
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): `now` is declared */
+/* NOLINTBEGIN(bugprone-macro-parentheses): `now` is declared here */
 #define FOR_CHUNKS(now, span)                                                     \
     for (size_t step_ = DV_CHUNK % (span)->channels, once_ = 1; once_; once_ = 0) \
         for (chunk now = chunk_first(span); now.first < (span)->end; chunk_next(span, &now, step_))
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* ---- bits --------------------------------------------------------------------------------------- */
 
