@@ -29,6 +29,8 @@
 #define INLINE static inline __attribute__((always_inline))
 /* The innermost loops are functions of their own: inlined into large ones they lack registers. */
 #define LOOP static __attribute__((noinline))
+/* Converts numbers that need not fit, and that are not used if they do not. */
+#define ANY_NUMBER __attribute__((no_sanitize("float-cast-overflow")))
 /* Before a loop whose vector form is worth unrolling: those that are the time a codec takes. */
 #define UNROLL _Pragma("GCC unroll 4")
 

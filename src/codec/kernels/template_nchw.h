@@ -100,9 +100,10 @@ LOOP void expand_averages(const uint16_t *averages, float offset, size_t edge, s
 }
 
 /* Rows of a channel to fixed point. They follow each other `stride` apart, but `width` of each are done: as many,
- * or as many more as whole vectors take, which the next row overwrites. */
-LOOP void quantize_channel(const float *restrict x, size_t rows, size_t stride, size_t width, const float *restrict low,
-                           float offset, float scale, uint16_t *restrict fixed) {
+ * or as many more as whole vectors take, which the next row overwrites. Those may be of another block or
+ * channel, and any number. */
+LOOP ANY_NUMBER void quantize_channel(const float *restrict x, size_t rows, size_t stride, size_t width,
+                                      const float *restrict low, float offset, float scale, uint16_t *restrict fixed) {
     for (size_t j = 0; j < rows; j++, x += stride, fixed += stride)
         UNROLL for (size_t i = 0; i < width; i++) {
             fixed[i] = (uint16_t)(int32_t)((x[i] - low[i] - offset) * scale);
