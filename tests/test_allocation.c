@@ -1,56 +1,8 @@
-/* Packing and unpacking allocate nothing. The C library's functions are replaced by ones that count, for
- * this program and all libraries in it; OpenMP makes its threads in a first call that is not counted. */
+/* Packing and unpacking allocate nothing. */
+#include "allocations.h"
 #include "maps.h"
 
-#include <stdatomic.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REPLACED_BY_A_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define REPLACED_BY_A_SANITIZER 1
-#endif
-#endif
-
-#if !defined(REPLACED_BY_A_SANITIZER) && defined(__GLIBC__)
-
-static atomic_long allocations;
-
-/* What the C library's own functions are called where they are replaced. */
-/* NOLINTBEGIN(bugprone-reserved-identifier) */
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *memory, size_t bytes);
-void *__libc_memalign(size_t alignment, size_t bytes);
-/* NOLINTEND(bugprone-reserved-identifier) */
-
-#define REPLACEMENT __attribute__((visibility("default")))
-
-REPLACEMENT void *malloc(size_t bytes) {
-    atomic_fetch_add(&allocations, 1);
-    return __libc_malloc(bytes);
-}
-
-REPLACEMENT void *calloc(size_t count, size_t bytes) {
-    atomic_fetch_add(&allocations, 1);
-    return __libc_calloc(count, bytes);
-}
-
-REPLACEMENT void *realloc(void *memory, size_t bytes) {
-    atomic_fetch_add(&allocations, 1);
-    return __libc_realloc(memory, bytes);
-}
-
-REPLACEMENT void *aligned_alloc(size_t alignment, size_t bytes) {
-    atomic_fetch_add(&allocations, 1);
-    return __libc_memalign(alignment, bytes);
-}
-
-REPLACEMENT int posix_memalign(void **memory, size_t alignment, size_t bytes) {
-    atomic_fetch_add(&allocations, 1);
-    *memory = __libc_memalign(alignment, bytes);
-    return *memory ? 0 : 12;
-}
+#if ALLOCATIONS_ARE_COUNTED
 
 static long allocations_of(const char *text, const dv_map *map, int threads) {
     dv_codec codec = codec_of(text);
@@ -90,9 +42,6 @@ static void allocations_are_counted(void **state) {
 static void packing_allocates_nothing(void **state) {
     (void)state;
     static const char *const texts[] = {"division", "division:bits=8,dither=subtractive", "exact", "bits"};
-#if defined(__clang__)
-    skip(); /* clang's OpenMP allocates at each parallel region, and that can't be told apart here */
-#endif
     for (int threads = 1; threads <= 2; threads++)
         for (size_t t = 0; t < 4; t++)
             for (int kind = 0; kind < DV_TYPE_COUNT * DV_LAYOUT_COUNT; kind++) {

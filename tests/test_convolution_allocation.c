@@ -1,65 +1,9 @@
-/* Forward and backward of convolutions allocate nothing. The C library's functions are replaced by ones that
- * count the calls from this program, which has the library in it; what oneDNN does inside (arguments of a
- * call, panels of a matrix product) is not ours to count. */
+/* Forward and backward of convolutions allocate nothing. (oneDNN does inside: arguments of a call, panels of a
+ * matrix product.) */
+#include "allocations.h"
 #include "convolutions.h"
 
-#include <stdatomic.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REPLACED_BY_A_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define REPLACED_BY_A_SANITIZER 1
-#endif
-#endif
-
-#if !defined(REPLACED_BY_A_SANITIZER) && defined(__GLIBC__)
-
-static atomic_long allocations;
-
-/* NOLINTBEGIN(bugprone-reserved-identifier) */
-/* Where this program's code begins and ends: the linker's symbols. */
-extern const char __executable_start[], etext[];
-
-/* What the C library's own functions are called where they are replaced. */
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *memory, size_t bytes);
-void *__libc_memalign(size_t alignment, size_t bytes);
-/* NOLINTEND(bugprone-reserved-identifier) */
-
-#define REPLACEMENT __attribute__((visibility("default"), noinline))
-
-static void note(const void *caller) {
-    if ((uintptr_t)caller >= (uintptr_t)__executable_start && (uintptr_t)caller < (uintptr_t)etext)
-        atomic_fetch_add(&allocations, 1);
-}
-
-REPLACEMENT void *malloc(size_t bytes) {
-    note(__builtin_return_address(0));
-    return __libc_malloc(bytes);
-}
-
-REPLACEMENT void *calloc(size_t count, size_t bytes) {
-    note(__builtin_return_address(0));
-    return __libc_calloc(count, bytes);
-}
-
-REPLACEMENT void *realloc(void *memory, size_t bytes) {
-    note(__builtin_return_address(0));
-    return __libc_realloc(memory, bytes);
-}
-
-REPLACEMENT void *aligned_alloc(size_t alignment, size_t bytes) {
-    note(__builtin_return_address(0));
-    return __libc_memalign(alignment, bytes);
-}
-
-REPLACEMENT int posix_memalign(void **memory, size_t alignment, size_t bytes) {
-    note(__builtin_return_address(0));
-    *memory = __libc_memalign(alignment, bytes);
-    return *memory ? 0 : 12;
-}
+#if ALLOCATIONS_ARE_COUNTED
 
 /* Allocations in one forward and one backward, after a first of each. */
 static long allocations_of(const layer_case *of, dv_type type) {
