@@ -74,7 +74,7 @@ static int find(const dv_dataset *data, size_t count, const float *image) {
         int32_t label;
         size_t k = 0;
         assert_ok(dv_dataset_load(data, DV_TRAIN, i, bytes, &label, &error));
-        while (k < ELEMENTS && image[k] == ((float)bytes[k] - 127.5f) * (1 / 64.0f))
+        while (k < ELEMENTS && image[k] == ((float)bytes[k] - 127.5f) * (1 / 50.0f))
             k++;
         if (k == ELEMENTS)
             return (int)i;

@@ -94,12 +94,12 @@ static spot draw_spot(lots *from, float smallest, float largest) {
     return made;
 }
 
-/* Ground and figure: on average as light as each other, and never too alike. */
+/* Ground and figure: each as often the lighter one, and never too alike. */
 static void draw_colours(lots *from, scene *made) {
     float sign = draw_sign(from);
-    draw_colour(from, 0.3f, 0.7f, made->ground);
+    draw_colour(from, 0.35f, 0.65f, made->ground);
     for (int c = 0; c < COLOURS; c++) {
-        made->figure[c] = made->ground[c] + sign * draw(from, 0.2f, 0.5f);
+        made->figure[c] = made->ground[c] + sign * draw(from, 0.25f, 0.4f);
         made->slope_x[c] = draw(from, -0.2f, 0.2f);
         made->slope_y[c] = draw(from, -0.2f, 0.2f);
     }
@@ -118,7 +118,7 @@ static scene draw_scene(dv_random key, int label) {
     made.frequency = draw(&from, 2.2f, 3.4f);
     made.phase[0] = draw(&from, 0, 1);
     made.phase[1] = draw(&from, 0, 1);
-    made.depth = draw(&from, 0.5f, 0.9f);
+    made.depth = draw(&from, 0.5f, 0.8f);
     draw_colours(&from, &made);
     for (int i = 0; i < CLUTTER; i++)
         made.clutter[i] = draw_spot(&from, 0.1f, 0.6f);
@@ -241,7 +241,7 @@ static void paint_shape(row *line, const scene *image) {
         float contrast = image->figure[c] - image->ground[c];
         for (size_t i = 0; i < line->side; i++) {
             float light = 1 + image->light_x * line->x[i] + image->light_y * line->y;
-            float figure = image->figure[c] * light + 0.6f * image->depth * contrast * line->tone[i];
+            float figure = image->figure[c] * light + image->depth * contrast * (line->tone[i] - 0.5f);
             line->colour[c][i] += line->cover[i] * (figure - line->colour[c][i]);
         }
     }
@@ -300,7 +300,7 @@ static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error
     synthetic made = {.base = {.kind = &dv_synthetic_images,
                                .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},
                                .mean = {127.5f, 127.5f, 127.5f},
-                               .deviation = {64, 64, 64}}};
+                               .deviation = {50, 50, 50}}};
     const dv_setting settings[] = {
         {"side", DV_COUNT_SETTING(&made.base.shape.side, LEAST_SIDE, MOST_SIDE)},
         {"train", DV_COUNT_SETTING(&made.base.shape.images[DV_TRAIN], 1, 1e9)},
