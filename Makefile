@@ -27,11 +27,8 @@ build: setup-build ## build the library and the program, optimised, in build/rel
 	$(call build,release,-DDV_TESTS=OFF)
 
 .PHONY: demo
-demo: build ## pack and unpack a small map, print what came of it and draw it
-	@mkdir -p build/demo
-	$(DIVISION) codec synthetic:4x16x112x112 --method division:dither=subtractive \
-		--out build/demo/decoded.npy --png build/demo/demo.png
-	@echo "Look at build/demo/demo.png; the decoded map is build/demo/decoded.npy."
+demo: build ## train a small ResNet with exact and with packed activations, and compare
+	@scripts/demo $(DIVISION) build/demo
 
 .PHONY: test
 test: setup-test ## build and run the tests
