@@ -1,6 +1,6 @@
 /* Data: labelled images behind one interface, and the loader that makes batches of them.
  *
- * A data set is named by text, "kind" or "kind:where it is": "synthetic", "synthetic:side=32,train=5000". */
+ * A data set is named by text, "kind" or "kind:where it is": "synthetic:side=32,train=5000", "cifar10:DIR". */
 #ifndef DIVISION_DATA_H
 #define DIVISION_DATA_H
 
@@ -56,7 +56,7 @@ typedef struct dv_loader_options {
     size_t batch; /* images */
     uint64_t seed;
     int shuffle;   /* the order is another one in each epoch, given by seed and epoch alone; else that of the data */
-    int augment;   /* images are varied, given by seed, epoch and index alone */
+    int augment;   /* images are varied as is usual for the data, given by seed, epoch and index alone */
     int drop_last; /* leave out the last batch if it is not full; else it is filled up */
 } dv_loader_options;
 

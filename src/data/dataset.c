@@ -8,6 +8,8 @@
 
 static const dv_dataset_kind *const kinds[] = {
     &dv_synthetic_images,
+    &dv_cifar10,
+    &dv_cifar100,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
@@ -21,7 +23,7 @@ const char *dv_dataset_help_at(size_t index) {
 }
 
 static dv_status fail_unknown(const char *text, dv_error *error) {
-    char known[160] = "";
+    char known[200] = "";
     for (size_t i = 0; i < KIND_COUNT; i++) {
         strncat(known, i > 0 ? ", " : "", sizeof known - strlen(known) - 1);
         strncat(known, kinds[i]->usage, sizeof known - strlen(known) - 1);
@@ -53,5 +55,5 @@ dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t inde
     size_t count = split == DV_TRAIN || split == DV_TEST ? dataset->shape.images[split] : 0;
     if (index >= count)
         return dv_fail(error, DV_ERROR_ARGUMENT, "data: image %zu of %zu", index, count);
-    return dataset->kind->load(dataset, split, index, &(dv_view){.augment = false}, image, label, error);
+    return dataset->kind->load(dataset, split, index, image, label, error);
 }

@@ -6,6 +6,7 @@
  * would take the next batch off a ring of finished ones, and make_batch, which the thread would call. */
 #include "base/float16.h"
 #include "base/status.h"
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "data/order.h"
 
@@ -20,7 +21,7 @@ struct dv_loader {
     dv_loader_options options;
     size_t images, elements; /* in an epoch; of an image */
     size_t threads;
-    uint8_t *bytes; /* [threads][elements] */
+    uint8_t *bytes; /* [threads][2][elements]: an image as it is, and varied */
     union {
         float f32[LEVELS];
         uint16_t bf16[LEVELS];
@@ -66,7 +67,7 @@ dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *opti
     made->images = dataset->shape.images[options->split];
     made->elements = dataset->shape.side * dataset->shape.side * DV_DATA_CHANNELS;
     made->threads = (size_t)omp_get_max_threads();
-    made->bytes = malloc(made->threads * made->elements);
+    made->bytes = malloc(2 * made->threads * made->elements);
     for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
         fill_table(made, channel);
     *loader = made;
@@ -106,8 +107,14 @@ static void normalise(const dv_loader *loader, const uint8_t *bytes, size_t plac
 /* Makes one image of a batch. */
 static dv_status make_image(const dv_loader *loader, uint64_t epoch, size_t index, size_t place, uint8_t *bytes,
                             void *images, int32_t *labels, dv_error *error) {
-    dv_view view = {loader->options.augment != 0, dv_random_key((uint64_t[]){loader->options.seed, epoch, index}, 3)};
-    DV_TRY(loader->data->kind->load(loader->data, loader->options.split, index, &view, bytes, &labels[place], error));
+    const dv_dataset *data = loader->data;
+    DV_TRY(data->kind->load(data, loader->options.split, index, bytes, &labels[place], error));
+    if (loader->options.augment && (data->padding > 0 || data->flip)) {
+        dv_random key = dv_random_key((uint64_t[]){loader->options.seed, epoch, index}, 3);
+        dv_window window = dv_window_draw(key, data->padding, data->flip);
+        dv_window_cut(&window, bytes, data->shape.side, bytes + loader->elements);
+        bytes += loader->elements;
+    }
     normalise(loader, bytes, place, images);
     return DV_OK;
 }
@@ -121,7 +128,7 @@ static dv_status make_batch(dv_loader *loader, uint64_t epoch, size_t batch, siz
 #pragma omp parallel for num_threads(loader->threads) schedule(dynamic, 1)
     for (size_t place = 0; place < count; place++) {
         dv_error inner;
-        uint8_t *bytes = loader->bytes + (size_t)omp_get_thread_num() * loader->elements;
+        uint8_t *bytes = loader->bytes + (size_t)omp_get_thread_num() * 2 * loader->elements;
         size_t index = loader->options.shuffle ? (size_t)dv_order_at(&order, first + place) : first + place;
         dv_status one = make_image(loader, epoch, index, place, bytes, images, labels, &inner);
         if (one == DV_OK)

@@ -5,6 +5,7 @@
  *
  * An image is given by seed, split and index alone. Arithmetic is on f32, with operations that every machine rounds
  * alike, so the bytes are the same everywhere. Coordinates run from -1 to 1 over the image. */
+#include "base/random.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -278,11 +279,9 @@ static void paint(const scene *image, size_t side, uint8_t *dst) {
 
 /* ---- the data set -------------------------------------------------------------------------- */
 
-/* Images are not varied further: each is already another. */
-static dv_status load(const dv_dataset *dataset, dv_split split, size_t index, const dv_view *view, uint8_t *image,
-                      int32_t *label, dv_error *error) {
+static dv_status load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,
+                      dv_error *error) {
     const synthetic *data = (const synthetic *)dataset;
-    (void)view;
     (void)error;
     *label = (int32_t)(index % CLASSES);
     dv_random key = dv_random_key((const uint64_t[]){data->seed, (uint64_t)split, index}, 3);
@@ -295,6 +294,7 @@ static void close_synthetic(dv_dataset *dataset) {
     free(dataset);
 }
 
+/* Images are not varied further: each is already another. */
 static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error *error) {
     size_t seed = 0;
     synthetic made = {.base = {.kind = &dv_synthetic_images,
