@@ -150,7 +150,8 @@ static void loss_is_pytorchs(void **state) {
         int32_t labels[] = {1, (int32_t)golden->classes - 1};
         float *logits = values(dv_map_elements(&map), 3), *diff = guarded_new(dv_map_bytes(&map));
         dv_loss_result result;
-        assert_ok(dv_softmax_cross_entropy(&map, logits, labels, golden->smoothing, 1, diff, &result, &error));
+        assert_ok(dv_softmax_cross_entropy(
+            &map, logits, &(dv_targets){.labels = labels, .smoothing = golden->smoothing}, 1, diff, &result, &error));
         assert_close("loss", i, result.loss, golden->loss);
         assert_close("gradient", i, number(diff, dv_map_elements(&map)), golden->gradient);
         guarded_free(logits, dv_map_bytes(&map));

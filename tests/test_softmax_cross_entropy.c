@@ -1,9 +1,16 @@
 /* The loss: values, gradient, accuracy, what it refuses. */
 #include "gradient.h"
 
+/* Against one label per image. */
+static dv_status loss_with(const dv_map *map, const void *logits, const int32_t *labels, float smoothing, float scale,
+                           void *diff, dv_loss_result *result, dv_error *error) {
+    dv_targets targets = {.labels = labels, .smoothing = smoothing};
+    return dv_softmax_cross_entropy(map, logits, &targets, scale, diff, result, error);
+}
+
 static double loss_of(const dv_map *map, const void *logits, const int32_t *labels, float smoothing) {
     dv_loss_result result;
-    assert_ok(dv_softmax_cross_entropy(map, logits, labels, smoothing, 1, NULL, &result, &error));
+    assert_ok(loss_with(map, logits, labels, smoothing, 1, NULL, &result, &error));
     return result.loss;
 }
 
@@ -14,7 +21,7 @@ static void values(void **state) {
     float logits[] = {0, logf(2), logf(5), 10, 10 + logf(2), 10 + logf(5)}, diff[6];
     int32_t labels[] = {1, 2};
     dv_loss_result result;
-    assert_ok(dv_softmax_cross_entropy(&map, logits, labels, 0, 3, diff, &result, &error));
+    assert_ok(loss_with(&map, logits, labels, 0, 3, diff, &result, &error));
     assert_float_equal((float)result.loss, logf(4) + logf(1.6f), 1e-6f);
     assert_int_equal(result.correct, 1);
     assert_int_equal(result.correct5, 2);
@@ -33,7 +40,7 @@ static void gradient_is_the_finite_difference(void **state) {
     for (size_t s = 0; s < 3; s++) {
         float *logits = bench_fill(DV_F32, 21, 4, false), diff[21];
         dv_loss_result result;
-        assert_ok(dv_softmax_cross_entropy(&map, logits, labels, smoothings[s], 2, diff, &result, &error));
+        assert_ok(loss_with(&map, logits, labels, smoothings[s], 2, diff, &result, &error));
         for (size_t i = 0; i < 21; i++) {
             float before = logits[i];
             logits[i] = before + 0x1p-6f;
@@ -56,8 +63,8 @@ static void bf16(void **state) {
     void *logits = bench_fill(DV_BF16, 153, 4, true), *wide = bench_fill(DV_F32, 153, 4, true);
     void *diff = guarded_new(153 * 2), *wide_diff = guarded_new(153 * 4);
     dv_loss_result a, b;
-    assert_ok(dv_softmax_cross_entropy(&half, logits, labels, 0.1f, 1, diff, &a, &error));
-    assert_ok(dv_softmax_cross_entropy(&full, wide, labels, 0.1f, 1, wide_diff, &b, &error));
+    assert_ok(loss_with(&half, logits, labels, 0.1f, 1, diff, &a, &error));
+    assert_ok(loss_with(&full, wide, labels, 0.1f, 1, wide_diff, &b, &error));
     assert_true(a.loss == b.loss && a.correct == b.correct && a.correct5 == b.correct5);
     for (size_t i = 0; i < 153; i++)
         assert_int_equal(((uint16_t *)diff)[i], dv_bf16_nearest(((float *)wide_diff)[i]));
@@ -74,7 +81,7 @@ static void large_logits(void **state) {
     float logits[] = {1e30f, 0, -1e30f}, diff[3];
     dv_loss_result result;
     for (int32_t label = 0; label < 3; label++) {
-        assert_ok(dv_softmax_cross_entropy(&map, logits, &label, 0, 1, diff, &result, &error));
+        assert_ok(loss_with(&map, logits, &label, 0, 1, diff, &result, &error));
         assert_float_equal((float)(result.loss / 1e30), (float)label, 1e-6f);
         for (int32_t k = 0; k < 3; k++)
             assert_true(diff[k] == (float)(k == 0) - (float)(k == label));
@@ -88,9 +95,68 @@ static void ranks(void **state) {
     float logits[49] = {0};
     int32_t labels[] = {0, 1, 2, 3, 4, 5, 6};
     dv_loss_result result;
-    assert_ok(dv_softmax_cross_entropy(&map, logits, labels, 0, 1, NULL, &result, &error));
+    assert_ok(loss_with(&map, logits, labels, 0, 1, NULL, &result, &error));
     assert_int_equal(result.correct, 1);
     assert_int_equal(result.correct5, 5);
+}
+
+/* Two labels: loss and gradient are the weighted sums of those against each, whatever the smoothing; an image of
+ * weight 1 has none but the first, and the label of more weight is the one that counts. */
+static void two_labels(void **state) {
+    (void)state;
+    enum { N = 4, K = 6 };
+    dv_map map = {DV_F32, DV_NHWC, N, K, 0, {0}};
+    float *logits = bench_fill(DV_F32, N * K, 4, false), mixed[N * K], one[N * K], other[N * K];
+    const int32_t labels[N] = {0, 5, 2, 3}, seconds[N] = {4, 5, -7, 1};
+    const float weights[N] = {0.25f, 0.7f, 1, 0};
+    const int32_t others[N] = {4, 5, 2, 1};
+    static const float smoothings[] = {0, 0.1f};
+    for (size_t s = 0; s < 2; s++) {
+        dv_targets targets = {labels, seconds, weights, smoothings[s]};
+        dv_loss_result result, first, second;
+        assert_ok(dv_softmax_cross_entropy(&map, logits, &targets, 3, mixed, &result, &error));
+        assert_ok(loss_with(&map, logits, labels, smoothings[s], 3, one, &first, &error));
+        assert_ok(loss_with(&map, logits, others, smoothings[s], 3, other, &second, &error));
+        double expected = 0;
+        for (size_t n = 0; n < N; n++) {
+            dv_map single = {DV_F32, DV_NHWC, 1, K, 0, {0}};
+            double weight = (double)weights[n];
+            expected += weight * loss_of(&single, logits + n * K, labels + n, smoothings[s]) +
+                        (1 - weight) * loss_of(&single, logits + n * K, others + n, smoothings[s]);
+            for (size_t k = n * K; k < (n + 1) * K; k++)
+                assert_float_equal(mixed[k], weights[n] * one[k] + (1 - weights[n]) * other[k], 1e-6f);
+        }
+        assert_float_equal((float)result.loss, (float)expected, 1e-5f);
+    }
+    logits[4] = 100; /* the second label of image 0, which weighs more */
+    logits[3 * K + 3] = 100;
+    dv_targets targets = {labels, seconds, weights, 0};
+    dv_loss_result result;
+    dv_map first_map = {DV_F32, DV_NHWC, 1, K, 0, {0}};
+    assert_ok(dv_softmax_cross_entropy(&first_map, logits, &targets, 1, NULL, &result, &error));
+    assert_int_equal(result.correct, 1);
+    targets = (dv_targets){labels + 3, seconds + 3, weights + 3, 0};
+    assert_ok(dv_softmax_cross_entropy(&first_map, logits + 3 * K, &targets, 1, NULL, &result, &error));
+    assert_int_equal(result.correct, 0);
+    guarded_free(logits, N * K * sizeof(float));
+}
+
+static void refuses_two_labels(void **state) {
+    (void)state;
+    dv_map map = {DV_F32, DV_NHWC, 2, 3, 0, {0}};
+    float logits[6] = {0};
+    dv_loss_result r;
+    const int32_t labels[] = {0, 1}, seconds[] = {0, 3};
+    static const float bad[] = {-0.1f, 1.1f, NAN};
+    float weights[] = {1, 0.5f};
+    dv_targets targets = {labels, seconds, weights, 0};
+    assert_fails(dv_softmax_cross_entropy(&map, logits, &targets, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
+                 "label 3 of image 1 is out of range");
+    for (size_t i = 0; i < 3; i++) {
+        weights[0] = bad[i];
+        assert_fails(dv_softmax_cross_entropy(&map, logits, &targets, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
+                     "image 0 has weight");
+    }
 }
 
 static void same_on_any_number_of_threads(void **state) {
@@ -117,27 +183,29 @@ static void refuses(void **state) {
     float logits[24] = {0};
     int32_t labels[] = {0, 3}, negative[] = {-1, 0}, good[] = {0, 2};
     dv_loss_result r;
-    assert_fails(dv_softmax_cross_entropy(&map, logits, labels, 0, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
+    assert_fails(loss_with(&map, logits, labels, 0, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
                  "label 3 of image 1 is out of range: the model has classes 0 to 2");
-    assert_fails(dv_softmax_cross_entropy(&map, logits, negative, 0, 1, NULL, &r, &error), DV_ERROR_ARGUMENT,
-                 "label -1 of image 0");
-    assert_fails(dv_softmax_cross_entropy(&map, logits, good, 1.5f, 1, NULL, &r, &error), DV_ERROR_OPTION, "smoothing");
-    assert_fails(dv_softmax_cross_entropy(&sides, logits, good, 0, 1, NULL, &r, &error), DV_ERROR_UNSUPPORTED,
-                 "[2, 4, 3]");
+    assert_fails(loss_with(&map, logits, negative, 0, 1, NULL, &r, &error), DV_ERROR_ARGUMENT, "label -1 of image 0");
+    assert_fails(loss_with(&map, logits, good, 1.5f, 1, NULL, &r, &error), DV_ERROR_OPTION, "smoothing");
+    assert_fails(loss_with(&sides, logits, good, 0, 1, NULL, &r, &error), DV_ERROR_UNSUPPORTED, "[2, 4, 3]");
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < 3; i++) {
         logits[4] = bad[i];
-        assert_fails(dv_softmax_cross_entropy(&map, logits, good, 0, 1, NULL, &r, &error), DV_ERROR_NONFINITE,
-                     "image 1");
+        assert_fails(loss_with(&map, logits, good, 0, 1, NULL, &r, &error), DV_ERROR_NONFINITE, "image 1");
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),  cmocka_unit_test(gradient_is_the_finite_difference),
-        cmocka_unit_test(bf16),    cmocka_unit_test(large_logits),
-        cmocka_unit_test(ranks),   cmocka_unit_test(same_on_any_number_of_threads),
+        cmocka_unit_test(values),
+        cmocka_unit_test(gradient_is_the_finite_difference),
+        cmocka_unit_test(bf16),
+        cmocka_unit_test(large_logits),
+        cmocka_unit_test(ranks),
+        cmocka_unit_test(same_on_any_number_of_threads),
         cmocka_unit_test(refuses),
+        cmocka_unit_test(two_labels),
+        cmocka_unit_test(refuses_two_labels),
     };
     return cmocka_run_group_tests_name("softmax cross-entropy", tests, NULL, NULL);
 }

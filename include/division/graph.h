@@ -69,6 +69,7 @@ typedef struct dv_plan dv_plan;
 typedef struct dv_plan_options {
     const char *method;  /* "none", "division", "division:block=8,bits=2": how values survive until backward */
     int optimizer_slots; /* f32 arrays per parameter that the optimizer keeps: 1 for momentum */
+    int average;         /* 1: room for a running average of each parameter and running statistic */
     int inference;       /* forward only: nothing is kept, no gradients */
 } dv_plan_options;
 
@@ -90,7 +91,8 @@ typedef struct dv_plan_row {
 
 /* Bytes by purpose. planned = permanent parts + what the most crowded moment of a step takes. */
 typedef struct dv_plan_summary {
-    size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics */
+    size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics, and averages
+                                                         count as the optimizer's */
     size_t activations;                               /* all that is kept when forward ends */
     size_t workspace;                                 /* planned - activations - the permanent parts */
     size_t planned;                                   /* in all: the arena */
@@ -114,6 +116,7 @@ typedef struct dv_run_parameter {
     float *data;      /* [count] */
     float *gradient;  /* [count]; NULL for running statistics and in inference */
     float *optimizer; /* [optimizer_slots][count]; NULL likewise */
+    float *average;   /* [count]; NULL unless planned, and in inference */
 } dv_run_parameter;
 
 /* What a step measured. */
@@ -132,6 +135,11 @@ DV_API void dv_run_free(dv_run *run);
 DV_API const dv_map *dv_run_input_map(const dv_run *run);
 DV_API void *dv_run_input(dv_run *run);
 DV_API int32_t *dv_run_labels(dv_run *run);
+
+/* For training on images that are mixed of two: a second label for each [batch], and the weight of the first one
+ * [batch], from 0 to 1. Weights are 1 until they are set, and both stay as they are from step to step. */
+DV_API int32_t *dv_run_second_labels(dv_run *run);
+DV_API float *dv_run_label_weights(dv_run *run);
 
 /* Parameters and running statistics, in the order of the layers; NULL past the last. */
 DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index);

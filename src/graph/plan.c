@@ -196,27 +196,40 @@ static void plan_backward(dv_plan *plan) {
 
 /* ---- what is permanent --------------------------------------------------------------------- */
 
+/* A parameter, and in training its gradient, the optimizer's arrays and its average. */
+static void plan_parameter(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t bytes) {
+    dv_plan_summary *totals = &plan->totals;
+    size_t slots = bytes * (size_t)plan->options.optimizer_slots, average = plan->options.average ? bytes : 0;
+    layer->data[k] = book_permanent(plan, bytes);
+    totals->parameters += bytes;
+    if (plan->options.inference)
+        return;
+    layer->gradient[k] = book_permanent(plan, bytes);
+    totals->gradients += bytes;
+    layer->optimizer[k] = book_permanent(plan, slots);
+    layer->average[k] = book_permanent(plan, average);
+    totals->optimizer += slots + average;
+}
+
+static void plan_buffer(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t bytes) {
+    size_t average = plan->options.average && !plan->options.inference ? bytes : 0;
+    layer->buffers[k] = book_permanent(plan, bytes);
+    layer->buffer_average[k] = book_permanent(plan, average);
+    plan->totals.buffers += bytes;
+    plan->totals.optimizer += average;
+}
+
 static void plan_permanent(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
-    dv_plan_summary *totals = &plan->totals;
     plan->labels = book_permanent(plan, graph->batch * sizeof(int32_t));
+    plan->second_labels = book_permanent(plan, graph->batch * sizeof(int32_t));
+    plan->label_weights = book_permanent(plan, graph->batch * sizeof(float));
     for (size_t i = 0; i < graph->layer_count; i++) {
         const dv_layer *layer = &graph->layers[i].layer;
-        for (size_t k = 0; k < layer->parameter_count; k++) {
-            size_t bytes = layer->parameters[k].count * sizeof(float);
-            plan->layers[i].data[k] = book_permanent(plan, bytes);
-            totals->parameters += bytes;
-            if (plan->options.inference)
-                continue;
-            plan->layers[i].gradient[k] = book_permanent(plan, bytes);
-            totals->gradients += bytes;
-            plan->layers[i].optimizer[k] = book_permanent(plan, bytes * (size_t)plan->options.optimizer_slots);
-            totals->optimizer += bytes * (size_t)plan->options.optimizer_slots;
-        }
-        for (size_t k = 0; k < layer->buffer_count; k++) {
-            plan->layers[i].buffers[k] = book_permanent(plan, layer->buffers[k].count * sizeof(float));
-            totals->buffers += layer->buffers[k].count * sizeof(float);
-        }
+        for (size_t k = 0; k < layer->parameter_count; k++)
+            plan_parameter(plan, &plan->layers[i], k, layer->parameters[k].count * sizeof(float));
+        for (size_t k = 0; k < layer->buffer_count; k++)
+            plan_buffer(plan, &plan->layers[i], k, layer->buffers[k].count * sizeof(float));
     }
 }
 
@@ -272,6 +285,8 @@ static bool allocate(dv_plan *plan) {
         memset(plan->layers[i].gradient, -1, sizeof plan->layers[i].gradient);
         memset(plan->layers[i].optimizer, -1, sizeof plan->layers[i].optimizer);
         memset(plan->layers[i].buffers, -1, sizeof plan->layers[i].buffers);
+        memset(plan->layers[i].average, -1, sizeof plan->layers[i].average);
+        memset(plan->layers[i].buffer_average, -1, sizeof plan->layers[i].buffer_average);
         plan->layers[i].saved = plan->layers[i].forward_workspace = plan->layers[i].backward_workspace = DV_NO_PIECE;
     }
     return true;

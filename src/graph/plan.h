@@ -27,6 +27,7 @@ typedef struct dv_layer_plan {
     int saved, forward_workspace, backward_workspace;
     int data[DV_LAYER_MAX_PARAMETERS], gradient[DV_LAYER_MAX_PARAMETERS], optimizer[DV_LAYER_MAX_PARAMETERS];
     int buffers[2];
+    int average[DV_LAYER_MAX_PARAMETERS], buffer_average[2];
     int diff_in_place; /* the input whose gradient takes over the memory of the output's, or -1 */
 } dv_layer_plan;
 
@@ -37,10 +38,11 @@ struct dv_plan {
     char method_text[128];
     size_t piece_count, piece_capacity;
     dv_piece *pieces;
-    dv_value_plan *values; /* [graph->value_count] */
-    dv_layer_plan *layers; /* [graph->layer_count] */
-    dv_plan_row *rows;     /* [graph->layer_count] */
-    int labels;            /* int32 [batch] */
+    dv_value_plan *values;     /* [graph->value_count] */
+    dv_layer_plan *layers;     /* [graph->layer_count] */
+    dv_plan_row *rows;         /* [graph->layer_count] */
+    int labels, second_labels; /* int32 [batch] */
+    int label_weights;         /* f32 [batch] */
     size_t arena_bytes;
     dv_plan_summary totals;
 };

@@ -76,14 +76,16 @@ static char *joined(const char *layer, const char *name) {
 }
 
 static dv_status add_parameter(dv_run *run, const char *layer, const char *name, int rank, const size_t *shape,
-                               size_t count, float *data, float *gradient, float *optimizer, dv_error *error) {
+                               size_t count, float *data, float *gradient, float *optimizer, float *average,
+                               dv_error *error) {
     dv_run_parameter *made = &run->parameters[run->parameter_count];
     *made = (dv_run_parameter){.name = joined(layer, name),
                                .rank = rank,
                                .count = count,
                                .data = data,
                                .gradient = gradient,
-                               .optimizer = optimizer};
+                               .optimizer = optimizer,
+                               .average = average};
     if (!made->name)
         return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
     memcpy(made->shape, shape, (size_t)rank * sizeof *shape);
@@ -102,14 +104,15 @@ static dv_status fill_parameters(dv_run *run, dv_error *error) {
             p->gradient = piece_at(run, where->gradient[k]);
             initialise(p, run->seed, run->parameter_count);
             DV_TRY(add_parameter(run, layer->name, p->name, p->rank, p->shape, p->count, p->data, p->gradient,
-                                 piece_at(run, where->optimizer[k]), error));
+                                 piece_at(run, where->optimizer[k]), piece_at(run, where->average[k]), error));
         }
         for (size_t k = 0; k < layer->buffer_count; k++) {
             dv_buffer *b = &layer->buffers[k];
             b->data = piece_at(run, where->buffers[k]);
             for (size_t j = 0; j < b->count; j++)
                 b->data[j] = b->start;
-            DV_TRY(add_parameter(run, layer->name, b->name, 1, &b->count, b->count, b->data, NULL, NULL, error));
+            DV_TRY(add_parameter(run, layer->name, b->name, 1, &b->count, b->count, b->data, NULL, NULL,
+                                 piece_at(run, where->buffer_average[k]), error));
         }
     }
     return DV_OK;
@@ -201,6 +204,8 @@ static dv_status make(dv_run *run, dv_error *error) {
     run->arena = arena;
     DV_TRY(fill_parameters(run, error));
     fill_kept(run);
+    for (size_t i = 0; i < run->plan->graph->batch; i++)
+        dv_run_label_weights(run)[i] = 1;
     for (size_t i = 0; i < run->plan->graph->layer_count; i++)
         fill_calls(run, (int)i);
     return DV_OK;
@@ -250,6 +255,14 @@ void *dv_run_input(dv_run *run) {
 
 int32_t *dv_run_labels(dv_run *run) {
     return piece_at(run, run->plan->labels);
+}
+
+int32_t *dv_run_second_labels(dv_run *run) {
+    return piece_at(run, run->plan->second_labels);
+}
+
+float *dv_run_label_weights(dv_run *run) {
+    return piece_at(run, run->plan->label_weights);
 }
 
 const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index) {
@@ -315,10 +328,15 @@ static dv_status loss(dv_run *run, uint64_t step, float smoothing, float scale, 
     const dv_graph *graph = run->plan->graph;
     const dv_value_plan *logits = &run->plan->values[graph->logits];
     dv_map map = graph->values[graph->logits].map;
+    dv_targets targets = {.labels = dv_run_labels(run), .smoothing = smoothing};
     dv_loss_result sums;
-    if (!training)
+    if (training) {
+        targets.seconds = dv_run_second_labels(run);
+        targets.weights = dv_run_label_weights(run);
+    } else {
         map.images = labelled(run, map.images);
-    dv_status status = dv_softmax_cross_entropy(&map, piece_at(run, logits->data), dv_run_labels(run), smoothing, scale,
+    }
+    dv_status status = dv_softmax_cross_entropy(&map, piece_at(run, logits->data), &targets, scale,
                                                 training ? piece_at(run, logits->diff) : NULL, &sums, error);
     if (status != DV_OK)
         return explain(error, status, "loss", step);

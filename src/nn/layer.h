@@ -163,10 +163,19 @@ typedef struct dv_loss_result {
     size_t correct, correct5; /* images whose label is the first of the logits, among the first five */
 } dv_loss_result;
 
-/* Softmax cross-entropy of logits [images][classes] (values of the map's type) against labels, with label
- * smoothing; writes diff = d(mean loss) / d(logits) x scale if diff is not NULL. A label out of range is
- * DV_ERROR_ARGUMENT and named; logits that are not finite are DV_ERROR_NONFINITE. Deterministic. */
-dv_status dv_softmax_cross_entropy(const dv_map *logits_map, const void *logits, const int32_t *labels, float smoothing,
-                                   float scale, void *diff, dv_loss_result *result, dv_error *error);
+/* What the logits should say. Images that are mixed of two have two labels: the loss is weight x that against the first
+ * plus (1 - weight) x that against the second, and the label that counts for `correct` is the one of more weight. */
+typedef struct dv_targets {
+    const int32_t *labels;  /* [images] */
+    const int32_t *seconds; /* [images], or NULL: one label each; one whose image has weight 1 may be anything */
+    const float *weights;   /* [images], of `labels`, 0 to 1; NULL likewise */
+    float smoothing;        /* 0 to 1 */
+} dv_targets;
+
+/* Softmax cross-entropy of logits [images][classes] (values of the map's type) against targets; writes
+ * diff = d(mean loss) / d(logits) x scale if diff is not NULL. A label out of range is DV_ERROR_ARGUMENT and named;
+ * logits that are not finite are DV_ERROR_NONFINITE. Deterministic. */
+dv_status dv_softmax_cross_entropy(const dv_map *logits_map, const void *logits, const dv_targets *targets, float scale,
+                                   void *diff, dv_loss_result *result, dv_error *error);
 
 #endif
