@@ -12,7 +12,7 @@ static const cli_command commands[] = {
     {"models", "list the networks there are", cli_models},
     {"plan", "say what a training will take, layer by layer", cli_plan},
     {"codec", "pack and unpack a map, and say what it costs", cli_codec},
-    {"bench", "measure speed", cli_bench},
+    {"bench", "measure speed and memory", cli_bench},
     {"info", "version, processor, libraries", cli_info},
     {NULL, NULL, NULL},
 };

@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# division bench memory, throughput and worker from outside: what they print, that it can be true, and errors.
+# DV_PROGRAM is the program, DV_TEMP an empty folder.
+set -uo pipefail
+cd "$DV_TEMP" || exit 1
+unset DV_ISA
+shopt -s extglob
+failures=0
+
+# run ARGUMENT...: calls division bench; its output, messages and exit code go to $output, $messages, $code.
+run() {
+    call="division bench $*"
+    output=$("$DV_PROGRAM" bench "$@" 2>messages </dev/null)
+    code=$?
+    messages=$(<messages)
+}
+
+complain() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
+}
+
+# fails CODE TEXT: the last call ended with this code, printed exactly this one message and nothing else.
+fails() {
+    [[ $code == "$1" && -z $output && $messages == "division: $2" ]] || complain "expected exit code $1 and: division: $2"
+}
+
+# prints PATTERN: the last call succeeded, had nothing to complain about, and its output matches the pattern.
+prints() {
+    # shellcheck disable=SC2053 # a pattern it is
+    [[ $code == 0 && -z $messages && $output == $1 ]] || complain "expected output: $1"
+}
+
+# value FIELD [LINE]: the field's value in a line of the last output (1).
+value() {
+    sed -n "${2:-1}s/.*\"$1\": \([^,}]*\).*/\1/p" <<<"$output"
+}
+
+# holds CONDITION: what awk makes of the condition is true.
+holds() {
+    awk "BEGIN { exit !($1) }" || complain "does not hold: $1"
+}
+
+# ---- memory ----------------------------------------------------------------------------------
+
+# object METHOD PRECISION MEASURED: the pattern of a line.
+object() {
+    echo '{"model": "*", "batch": +([0-9]), "method": "'"$1"'", "precision": "'"$2"'", "activation_bytes": +([0-9]), "planned_bytes": +([0-9]), "peak_bytes": @(+([0-9])|null), "activation_ratio": +([0-9.]), "total_ratio": +([0-9.]), "measured": '"$3"'}'
+}
+
+# promised LINE: the peak is what was planned, within 5 % and 100 MB. A sanitizer takes memory of its own.
+promised() {
+    local planned peak
+    planned=$(value planned_bytes "$1") peak=$(value peak_bytes "$1")
+    if [[ $DV_CFLAGS == *sanitize* ]]; then
+        holds "$peak > $planned"
+    else
+        holds "$peak > $planned && $peak <= 1.05 * $planned + 1e8"
+    fi
+}
+
+run memory --model resnet20 --batch 4,8 --json
+prints "$(object none f32 true)
+$(object division f32 true)
+$(object none f32 true)
+$(object division f32 true)"
+for line in 1 2 3 4; do
+    promised $line
+done
+[[ $(value batch 2) == 4 && $(value batch 3) == 8 ]] || complain "batches are not 4 and 8"
+for line in 2 4; do
+    holds "$(value activation_ratio $line) >= 10.5 && $(value total_ratio $line) > 1"
+    holds "$(value activation_ratio $line) == $(value activation_bytes $((line - 1))) / $(value activation_bytes $line)"
+done
+holds "$(value total_ratio 2) == $(value peak_bytes 1) / $(value peak_bytes 2)"
+planned=$(value planned_bytes 1)
+output=$("$DV_PROGRAM" plan --model resnet20 --batch 4 --method none --json)
+[[ $(value planned_bytes) == "$planned" ]] || complain "planned $planned, not what division plan says"
+run memory --model resnet20 --batch 4 --methods none --threads 2
+prints "model *
+resnet20 *4 none *f32 *1.00 * 1.00"
+
+# Every method keeps the promise, whatever the network and the precision.
+networks=("resnet18 --side 64" resnet18_cifar resnet56)
+if [[ $DV_CFLAGS == *sanitize* ]]; then
+    networks=(resnet20)
+fi
+for network in "${networks[@]}"; do
+    for precision in f32 bf16; do
+        # shellcheck disable=SC2086 # words they are
+        run memory --model $network --batch 2 --precision $precision --json
+        prints "$(object none $precision true)
+$(object division $precision true)"
+        promised 1
+        promised 2
+    done
+done
+
+# Methods with options; none is not asked for: what it would take is planned.
+run memory --model resnet20 --batch 4 --methods division:bits=4,block=4,division --classes 7 --json
+prints "$(object division:bits=4,block=4 f32 true)
+$(object division f32 true)"
+holds "$(value total_ratio 2) > $(value total_ratio 1) && $(value activation_ratio 1) > 4"
+
+# What does not fit is not run.
+run memory --model resnet50 --batch 1048576 --json
+prints "$(object none f32 false)
+$(object division f32 false)"
+[[ $(value peak_bytes 1) == null ]] || complain "a peak that was not measured"
+holds "$(value total_ratio 2) == $(value planned_bytes 1) / $(value planned_bytes 2)"
+run memory --model resnet50 --batch 1048576
+prints '*none*not run*division*not run*'
+
+# ---- throughput ------------------------------------------------------------------------------
+
+speed() {
+    echo '{"model": "resnet20", "batch": 4, "method": "'"$1"'", "precision": "'"$2"'", "images_per_second": +([0-9.]), "relative": +([0-9.])}'
+}
+
+run throughput --model resnet20 --batch 4 --rounds 2 --steps 1 --json
+prints "$(speed none f32)
+$(speed division f32)"
+[[ $(value relative 1) == 1 ]] || complain "none is not 1"
+holds "$(value images_per_second 1) > 0 && $(value relative 2) > 0.05 && $(value relative 2) < 20"
+run throughput --model resnet20 --batch 4 --rounds 1 --steps 1 --precision bf16 --methods division,division:bits=8,none --json
+prints "$(speed division bf16)
+$(speed division:bits=8 bf16)
+$(speed none bf16)"
+[[ $(value relative 3) == 1 ]] || complain "none is not 1"
+run throughput --model resnet20 --batch 4 --rounds 1 --methods division
+prints 'model * images/s *relative
+resnet20 * division * f32 * 1.000'
+
+# ---- the worker ------------------------------------------------------------------------------
+
+call="division bench worker <<<'1 2'"
+output=$(printf '1\n2\n' | "$DV_PROGRAM" bench worker --model resnet20 --batch 2 2>messages)
+code=$? messages=$(<messages)
+answer='{"seconds": +([0-9.e-]), "peak_bytes": +([0-9])}'
+prints "$answer
+$answer"
+for steps in 0 -1 x 1x 1000001; do
+    call="division bench worker <<<$steps"
+    output=$("$DV_PROGRAM" bench worker --model resnet20 --batch 2 2>messages <<<"$steps")
+    code=$? messages=$(<messages)
+    fails 2 "bench worker: '$steps' is no number of steps: give one from 1 to 1000000 a line"
+done
+
+# ---- errors ----------------------------------------------------------------------------------
+
+for batch in 0 x 4, ,4 4,,4 4x 1048577; do
+    run memory --batch $batch
+    fails 2 "--batch: '$batch' is not what it takes: give whole numbers from 1 to 1048576 with commas between them"
+done
+run memory --batch 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+fails 2 "--batch: '1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' are more than 16: give fewer"
+for command in memory throughput; do
+    for methods in '' , none, none,,division; do
+        run $command --methods "$methods"
+        fails 2 "--methods: '$methods' has an empty place: give methods with commas between them"
+    done
+    run $command --model resnet20 --batch 4 --methods none,nothing
+    fails 2 'unknown method "nothing": there are none, division'
+    run $command --model resnet20 --batch 4 --methods none,division:bits=3
+    [[ $code == 2 && -z $output && $messages == division:*bits=3* ]] || complain "expected a message on bits"
+    run $command --model resnet21
+    [[ $code == 2 && -z $output && $messages == 'division: unknown model "resnet21"'* ]] || complain "expected a message on resnet21"
+    run $command --precision f64
+    fails 2 "--precision: 'f64' is not what it takes: give f32 or bf16"
+    run $command --help
+    prints "Usage: division bench $command*--methods*"
+done
+run throughput --batch 4,8
+fails 2 "--batch: '4,8' is not what it takes: give a whole number from 1 to 1048576"
+run throughput --rounds 0
+fails 2 "--rounds: '0' is not what it takes: give a whole number from 1 to 101"
+run throughput --model resnet50 --batch 1048576 --methods none
+[[ $code == 1 && -z $output && $messages == 'division: the plan takes '*' GB and '*' GB are free: use a smaller batch or a method that keeps less' ]] || complain "expected a message on memory"
+
+# A worker that is killed is told of.
+call="division bench throughput, its worker killed"
+"$DV_PROGRAM" bench throughput --model resnet20 --batch 4 --rounds 101 --methods none >output 2>messages &
+parent=$!
+worker=
+for ((i = 0; i < 100; i++)); do
+    worker=$(cat "/proc/$parent/task/$parent/children" 2>/dev/null)
+    [[ -n $worker ]] && break
+    sleep 0.1
+done
+kill -KILL $worker
+wait $parent
+code=$? output=$(<output) messages=$(<messages)
+fails 1 "resnet20, batch 4, method none: the process that trained it was ended by signal 9: memory may have run out: use a smaller batch"
+
+if ((failures > 0)); then
+    echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM DV_CFLAGS= $DV_SOURCE_DIR/tests/with_temporary_folder bash $DV_SOURCE_DIR/tests/bench.sh"
+    exit 1
+fi
