@@ -1,6 +1,9 @@
-/* Packing and unpacking allocate nothing. */
+/* Packing and unpacking allocate nothing, and neither does a step of training. */
 #include "allocations.h"
 #include "maps.h"
+
+#include <division/models.h>
+#include <division/train.h>
 
 #if ALLOCATIONS_ARE_COUNTED
 
@@ -37,6 +40,9 @@ static void allocations_are_counted(void **state) {
     void *volatile memory = malloc(10);
     free(memory);
     assert_int_equal(atomic_load(&allocations) - before, 1);
+    void *page = mmap(NULL, 10, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page, 10);
+    assert_int_equal(atomic_load(&allocations) - before, 2);
 }
 
 static void packing_allocates_nothing(void **state) {
@@ -54,10 +60,91 @@ static void packing_allocates_nothing(void **state) {
             }
 }
 
+/* ---- training -------------------------------------------------------------------------------- */
+
+static dv_error error;
+
+static void assert_fine(dv_status status) {
+    if (status != DV_OK)
+        fail_msg("%s", error.text);
+}
+
+/* A network with one layer of every kind. */
+static dv_graph *every_kind(dv_type type) {
+    dv_graph *graph;
+    assert_fine(dv_graph_new(type, 4, &graph, &error));
+    dv_value x = dv_graph_input(graph, 3, 2, (const size_t[]){16, 16}), both[2];
+    const dv_convolution_options wide = {.channels = 16, .window = dv_window_square(3, 1, 1), .groups = 1};
+    const dv_convolution_options up = {.channels = 8, .window = dv_window_square(2, 2, 0), .groups = 1, .bias = true};
+    const dv_pooling_options half = {.window = dv_window_square(2, 2, 0)};
+    x = dv_graph_batch_norm(graph, "bn", dv_graph_convolution(graph, "conv", x, &wide));
+    x = dv_graph_relu(graph, "relu", x);
+    both[0] = dv_graph_max_pooling(graph, "max", x, &half);
+    both[1] = dv_graph_average_pooling(graph, "average", x, &half);
+    x = dv_graph_concatenation(graph, "both", both, 2);
+    x = dv_graph_sum(graph, "sum", x, dv_graph_dropout(graph, "dropout", x, 0.5f));
+    x = dv_graph_relu(graph, "relu2", dv_graph_transposed_convolution(graph, "up", x, &up));
+    x = dv_graph_global_average_pooling(graph, "pool", x);
+    x = dv_graph_linear(graph, "fc", x, &(const dv_linear_options){.channels = 10, .bias = true});
+    assert_fine(dv_graph_finish(graph, x, &error));
+    return graph;
+}
+
+static void step(dv_run *run, uint64_t number) {
+    const dv_map *map = dv_run_input_map(run);
+    const dv_sgd_options sgd = dv_sgd_options_default();
+    dv_step_result result;
+    unsigned char *input = dv_run_input(run);
+    for (size_t i = 0; i < dv_map_bytes(map); i++)
+        input[i] = i % 2 ? 0x3f : (unsigned char)(37 * i); /* numbers near 1 in f32 and bf16 */
+    for (size_t i = 0; i < map->images; i++)
+        dv_run_labels(run)[i] = (int32_t)(i % 10);
+    assert_fine(dv_run_train(run, number, 0, 1, &result, &error));
+    dv_sgd_step(&sgd, 0.01, run);
+}
+
+/* Allocations of two steps, after a first one. Takes the graph. */
+static long allocations_of_training(dv_graph *graph, const char *method) {
+    dv_plan_options options = dv_plan_options_default();
+    dv_plan *plan;
+    dv_run *run;
+    options.method = method;
+    assert_fine(dv_plan_new(graph, &options, &plan, &error));
+    assert_fine(dv_run_new(plan, 1, &run, &error));
+    step(run, 0);
+    long before = atomic_load(&allocations);
+    step(run, 1);
+    step(run, 2);
+    long count = atomic_load(&allocations) - before;
+    dv_run_free(run);
+    dv_plan_free(plan);
+    dv_graph_free(graph);
+    return count;
+}
+
+static void training_allocates_nothing(void **state) {
+    (void)state;
+    static const char *const methods[] = {"none", "division"};
+    for (int way = 0; way < 8; way++) {
+        dv_type type = way & 1 ? DV_BF16 : DV_F32;
+        const char *method = methods[way >> 1 & 1];
+        dv_graph *graph;
+        if (way & 4)
+            graph = every_kind(type);
+        else
+            assert_fine(dv_model_build("resnet20", type, 4, 10, 16, &graph, &error));
+        long count = allocations_of_training(graph, method);
+        if (count)
+            fail_msg("%s, %s, %s: %ld allocations", way & 4 ? "every kind" : "resnet20", method, dv_type_name(type),
+                     count);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_counted),
         cmocka_unit_test(packing_allocates_nothing),
+        cmocka_unit_test(training_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,9 +35,12 @@ static void multiplies(void **state) {
     assert_ok(dv_linear.prepare(&layer, &error));
     layer.parameters[0].data = weight;
     layer.parameters[1].data = bias;
-    dv_forward call = {.inputs = (const void *[]){x}, .output = y};
+    void *workspace = aligned_alloc(64, layer.forward_workspace_bytes + 64);
+    dv_forward call = {.inputs = (const void *[]){x}, .output = y, .workspace = workspace};
     assert_ok(dv_linear.forward(&layer, &call, &error));
     assert_true(y[0] == 12 && y[1] == 19 && y[2] == 26);
+    dv_linear.destroy(&layer);
+    free(workspace);
 }
 
 static void refuses(void **state) {

@@ -2,11 +2,16 @@
  *
  *     backward   d weight += diff' input,  d bias += sum of diff over N,  d input = diff weight
  *
+ * It is a 1x1 convolution of one image whose N pixels are the batch's images, and computed as one: a convolution's
+ * passes run in memory that is booked beforehand, which a matrix product of oneDNN's does not.
+ *
  * Products are f32: bf16 inputs are converted in workspace, which is small because there are no sides. */
-#include "nn/gemm.h"
+#include "base/status.h"
+#include "nn/onednn.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { WEIGHT, BIAS }; /* parameters */
@@ -39,36 +44,95 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     return DV_OK;
 }
 
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+/* layer->prepared */
+typedef struct linear {
+    dv_pass *to_output, *to_input, *to_weights;
+} linear;
+
+static void destroy(dv_layer *layer) {
+    linear *made = layer->prepared;
+    if (!made)
+        return;
+    dv_pass_free(made->to_output);
+    dv_pass_free(made->to_input);
+    dv_pass_free(made->to_weights);
+    free(made);
+    layer->prepared = NULL;
+}
+
+static dv_status make_passes(linear *made, const dv_layer *layer, dv_error *error) {
+    size_t images = layer->output.images;
+    const dv_convolution_shape shape = {.type = DV_F32,
+                                        .rank = 1,
+                                        .images = 1,
+                                        .groups = 1,
+                                        .src_channels = layer->inputs[0].channels,
+                                        .dst_channels = layer->output.channels,
+                                        .src_sides = {images},
+                                        .dst_sides = {images},
+                                        .window = dv_window_square(1, 1, 0)};
+    dv_pass_kind forward = has_bias(layer) ? DV_PASS_FORWARD : DV_PASS_FORWARD_NO_BIAS;
+    DV_TRY(dv_pass_new(&made->to_output, forward, &shape, layer->name, error));
+    DV_TRY(dv_pass_new(&made->to_input, DV_PASS_BACKWARD_DATA, &shape, layer->name, error));
+    return dv_pass_new(&made->to_weights, DV_PASS_BACKWARD_WEIGHTS, &shape, layer->name, error);
+}
+
 /* Arrays that are NULL are not needed: f32 values are used where they are. */
 typedef struct workspace {
-    float *input;  /* [N, I]; in backward first the input, then its gradient */
-    float *output; /* [N, O]; in backward its gradient */
-    void *decoded; /* backward: the input as it was kept */
-    double *sums;  /* backward: [O] */
+    float *input;   /* [N, I], bf16 only; in backward first the input, then its gradient */
+    float *output;  /* [N, O], bf16 only; in backward its gradient */
+    void *weights;  /* as the pass takes them */
+    void *gradient; /* backward: the weights', as the pass leaves it */
+    void *decoded;  /* backward: the input as it was kept; then, if f32, a gradient that is to be added */
+    double *sums;   /* backward: [O] */
+    void *scratchpad;
 } workspace;
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
 
 /* Cuts `memory` into arrays, or books it if it is NULL. Returns its bytes. */
 static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, workspace *w) {
+    const linear *made = layer->prepared;
     size_t offset = 0;
     *w = (workspace){0};
     if (layer->output.type != DV_F32) {
         w->input = dv_carve(memory, &offset, dv_map_elements(&layer->inputs[0]) * sizeof(float));
         w->output = dv_carve(memory, &offset, dv_map_elements(&layer->output) * sizeof(float));
     }
+    w->weights = dv_carve(memory, &offset, dv_pass_weights_bytes(backward ? made->to_input : made->to_output));
     if (backward) {
+        w->gradient = dv_carve(memory, &offset, dv_pass_weights_bytes(made->to_weights));
         w->decoded = dv_carve(memory, &offset, dv_map_bytes(&layer->inputs[0]));
         w->sums = dv_carve(memory, &offset, layer->output.channels * sizeof(double));
     }
+    w->scratchpad =
+        dv_carve(memory, &offset,
+                 backward ? larger(dv_pass_scratchpad_bytes(made->to_input), dv_pass_scratchpad_bytes(made->to_weights))
+                          : dv_pass_scratchpad_bytes(made->to_output));
     return offset;
 }
 
 static dv_status prepare(dv_layer *layer, dv_error *error) {
-    (void)error;
+    linear *made = calloc(1, sizeof *made);
     workspace w;
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", layer->name);
+    layer->prepared = made;
+    dv_status status = make_passes(made, layer, error);
+    if (status != DV_OK) {
+        destroy(layer);
+        return status;
+    }
     layer->forward_workspace_bytes = cut_workspace(layer, NULL, false, &w);
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
     return DV_OK;
 }
+
+/* ---- running -------------------------------------------------------------------------------- */
 
 /* A map's values as f32: where they are, or in `buffer`. */
 static const float *as_f32(const dv_map *map, const void *values, float *buffer) {
@@ -79,19 +143,30 @@ static const float *as_f32(const dv_map *map, const void *values, float *buffer)
 }
 
 static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
-    const dv_map *input = &layer->inputs[0], *output = &layer->output;
-    size_t images = output->images, out = output->channels;
+    const linear *made = layer->prepared;
+    const dv_map *output = &layer->output;
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
-    const float *x = as_f32(input, call->inputs[0], w.input);
     float *y = output->type == DV_F32 ? call->output : w.output;
-    DV_TRY(dv_gemm(false, true, images, out, input->channels, x, layer->parameters[WEIGHT].data, 0, y, error));
-    for (size_t n = 0; has_bias(layer) && n < images; n++)
-        dv_elementwise()->from_f32(DV_F32, layer->parameters[BIAS].data, out, true, y + n * out);
+    dv_pass_arrays arrays = {.src = as_f32(&layer->inputs[0], call->inputs[0], w.input),
+                             .dst = y,
+                             .bias = layer->parameters[BIAS].data,
+                             .scratchpad = w.scratchpad};
+    DV_TRY(dv_pass_pack_weights(made->to_output, layer->parameters[WEIGHT].data, w.weights, w.scratchpad,
+                                &arrays.weights, error));
+    DV_TRY(dv_pass_run(made->to_output, &arrays, error));
     if (y != call->output)
-        dv_elementwise()->from_f32(output->type, y, images * out, false, call->output);
+        dv_elementwise()->from_f32(output->type, y, dv_map_elements(output), false, call->output);
     dv_write_bits(output, call->output, call->output_bits);
     return DV_OK;
+}
+
+static dv_status add_weights_gradient(const dv_layer *layer, const workspace *w, const float *input, const float *diff,
+                                      dv_error *error) {
+    const linear *made = layer->prepared;
+    dv_pass_arrays arrays = {.src = input, .dst = diff, .weights = w->gradient, .scratchpad = w->scratchpad};
+    DV_TRY(dv_pass_run(made->to_weights, &arrays, error));
+    return dv_pass_add_weights(made->to_weights, w->gradient, layer->parameters[WEIGHT].gradient, w->scratchpad, error);
 }
 
 static void add_bias_gradient(const dv_layer *layer, const float *diff, double *sums) {
@@ -102,36 +177,39 @@ static void add_bias_gradient(const dv_layer *layer, const float *diff, double *
         layer->parameters[BIAS].gradient[i] += (float)sums[i];
 }
 
-static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *call, const float *diff, float *buffer,
-                                      dv_error *error) {
+/* Straight to where it belongs, or through the memory of the input, which has been used. */
+static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *call, const workspace *w,
+                                      const float *diff, dv_error *error) {
+    const linear *made = layer->prepared;
     const dv_map *input = &layer->inputs[0];
-    bool direct = input->type == DV_F32;
-    float *dx = direct ? call->diff_inputs[0] : buffer;
-    float beta = direct && call->accumulate[0] ? 1 : 0;
-    DV_TRY(dv_gemm(false, false, input->images, input->channels, layer->output.channels, diff,
-                   layer->parameters[WEIGHT].data, beta, dx, error));
+    bool wide = input->type == DV_F32, direct = wide && !call->accumulate[0];
+    void *dx = direct ? call->diff_inputs[0] : wide ? w->decoded : (void *)w->input;
+    dv_pass_arrays arrays = {.src = dx, .dst = diff, .scratchpad = w->scratchpad};
+    DV_TRY(dv_pass_pack_weights(made->to_input, layer->parameters[WEIGHT].data, w->weights, w->scratchpad,
+                                &arrays.weights, error));
+    DV_TRY(dv_pass_run(made->to_input, &arrays, error));
     if (!direct)
         dv_elementwise()->from_f32(input->type, dx, dv_map_elements(input), call->accumulate[0], call->diff_inputs[0]);
     return DV_OK;
 }
 
 static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
-    const dv_map *input = &layer->inputs[0], *output = &layer->output;
+    const dv_map *input = &layer->inputs[0];
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
-    const float *diff = as_f32(output, call->diff_output, w.output);
+    const float *diff = as_f32(&layer->output, call->diff_output, w.output);
     const float *x = as_f32(input, dv_kept_images(call->inputs[0], 0, input->images, w.decoded), w.input);
-    DV_TRY(dv_gemm(true, false, output->channels, input->channels, input->images, diff, x, 1,
-                   layer->parameters[WEIGHT].gradient, error));
+    DV_TRY(add_weights_gradient(layer, &w, x, diff, error));
     if (has_bias(layer))
         add_bias_gradient(layer, diff, w.sums);
-    return call->diff_inputs[0] ? write_input_gradient(layer, call, diff, w.input, error) : DV_OK;
+    return call->diff_inputs[0] ? write_input_gradient(layer, call, &w, diff, error) : DV_OK;
 }
 
 const dv_layer_kind dv_linear = {
     .name = "linear",
     .infer = infer,
     .prepare = prepare,
+    .destroy = destroy,
     .forward = forward,
     .backward = backward,
 };
