@@ -26,7 +26,7 @@ enum { DV_DATA_CHANNELS = 3 };
 typedef struct dv_dataset_shape {
     size_t images[DV_SPLIT_COUNT];
     size_t classes; /* labels are 0 to classes - 1 */
-    size_t side;    /* images are side x side x DV_DATA_CHANNELS */
+    size_t side;    /* images are shown as side x side x DV_DATA_CHANNELS unless another side is asked for */
 } dv_dataset_shape;
 
 /* Opens a data set. It is the caller's to close. */
@@ -35,13 +35,49 @@ DV_API void dv_dataset_close(dv_dataset *dataset);
 
 DV_API dv_dataset_shape dv_dataset_describe(const dv_dataset *dataset);
 
-/* One image as it is, not augmented: bytes [side][side][3]. Any thread may call it. */
+/* The name of a class, which lives as long as the data set. NULL: it has none, or there is no such class. */
+DV_API const char *dv_dataset_class_name(const dv_dataset *dataset, size_t label);
+
+/* The label of an image, without decoding it. */
+DV_API dv_status dv_dataset_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label,
+                                  dv_error *error);
+
+/* One image as a test shows it: bytes [side][side][3]. Any thread may call it. */
 DV_API dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image,
                                  int32_t *label, dv_error *error);
 
 /* The kinds there are: how to write one, and a line of help, of the index-th, or NULL past the last. */
 DV_API const char *dv_dataset_usage_at(size_t index);
 DV_API const char *dv_dataset_help_at(size_t index);
+
+/* ---- augmentation -------------------------------------------------------------------------- */
+
+/* Which part of an image is shown when it is varied. */
+typedef enum dv_crop {
+    DV_CROP_USUAL,   /* what is usual for the data set, and all else with it */
+    DV_CROP_NONE,    /* the middle, as in a test */
+    DV_CROP_ZERO,    /* moved by up to `padding` pixels either way; what comes in from outside is black */
+    DV_CROP_REFLECT, /* the same; what comes in is the image mirrored */
+    DV_CROP_RESIZED, /* a part of random area and shape, resized: torchvision's RandomResizedCrop */
+    DV_CROP_COUNT
+} dv_crop;
+
+/* How images are varied. All zeros are what is usual for the data set. */
+typedef struct dv_augmentation {
+    dv_crop crop;
+    size_t padding;                 /* 0 to 64; 4 */
+    size_t flip;                    /* 1: half of the images are mirrored */
+    double least_area, most_area;   /* of the part, in shares of the image: above 0, to 1; 0.08 to 1 */
+    double least_ratio, most_ratio; /* of its width to its height: 0.01 to 100; 3/4 to 4/3 */
+} dv_augmentation;
+
+/* Reads "usual", "none", "zero:padding=4,flip=1", "reflect:padding=4,flip=1" or
+ * "resized:least=0.08,most=1,narrow=0.75,wide=1.3333,flip=1"; what is not named has the value shown here. */
+DV_API dv_status dv_augmentation_parse(const char *text, dv_augmentation *augmentation, dv_error *error);
+
+/* The augmentations there are: how to write one, and a line of help, or NULL past the last. */
+DV_API const char *dv_augmentation_usage_at(size_t index);
+DV_API const char *dv_augmentation_help_at(size_t index);
 
 /* ---- the loader ---------------------------------------------------------------------------- */
 
@@ -50,14 +86,28 @@ enum { DV_NO_LABEL = -1 };
 
 typedef struct dv_loader dv_loader;
 
+/* Zeros are good for all but the batch. */
 typedef struct dv_loader_options {
     dv_split split;
     dv_type type; /* of the elements: f32 or bf16 */
     size_t batch; /* images */
     uint64_t seed;
     int shuffle;   /* the order is another one in each epoch, given by seed and epoch alone; else that of the data */
-    int augment;   /* images are varied as is usual for the data, given by seed, epoch and index alone */
+    int augment;   /* images are varied, given by seed, epoch and index alone */
     int drop_last; /* leave out the last batch if it is not full; else it is filled up */
+
+    dv_augmentation augmentation; /* how images are varied */
+    size_t side;                  /* of the images made, up to 1024; 0: the data's */
+    size_t resize;  /* the shorter side before the middle is taken of an image that is not varied, `side` to 2048;
+                       0: 8/7 of the side for photographs, the side itself for data of one size */
+    size_t workers; /* threads that make batches ahead, up to 256; 0: the calling thread and its OpenMP team make
+                       them when they are asked for */
+    size_t ahead;   /* batches that they make ahead, up to 64; 0: 2 */
+
+    /* Told, in the thread that calls dv_loader_fill, of each corrupt image: what it is and what is wrong. May be
+     * NULL. */
+    void (*corrupt)(void *context, const char *text);
+    void *context;
 } dv_loader_options;
 
 /* A loader of a split. The data set must outlive it. */
@@ -65,11 +115,23 @@ DV_API dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_option
                                dv_error *error);
 DV_API void dv_loader_free(dv_loader *loader);
 
+/* What a loader with these options takes, for the plan. It is taken at once by dv_loader_new. */
+DV_API size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options);
+
 /* Batches in an epoch. */
 DV_API size_t dv_loader_batches(const dv_loader *loader);
 
+/* Different images found corrupt so far. */
+DV_API size_t dv_loader_corrupt(const dv_loader *loader);
+
 /* Makes a batch of an epoch: images [batch][side][side][3], normalised, and labels [batch]. `count` is how many
- * are real: the rest, in the last batch, are zeros with DV_NO_LABEL. Not from two threads at once. */
+ * are real: the rest, in the last batch, are zeros with DV_NO_LABEL. Not from two threads at once.
+ *
+ * Workers guess that the next batch, and after the last the first of the next epoch, is asked for then; any other
+ * may be, at the cost of making it while the caller waits.
+ *
+ * In place of a corrupt image there is the next one of the data that is good, varied as the corrupt one would have
+ * been. If more than one of a hundred images is corrupt, that is DV_ERROR_FORMAT. */
 DV_API dv_status dv_loader_fill(dv_loader *loader, uint64_t epoch, size_t batch, void *images, int32_t *labels,
                                 size_t *count, dv_error *error);
 

@@ -6,6 +6,7 @@
  * does not grow by them. */
 #include "base/file.h"
 #include "base/status.h"
+#include "data/augmentation.h"
 #include "data/dataset.h"
 
 #include <errno.h>
@@ -95,6 +96,15 @@ static dv_status load(const dv_dataset *dataset, dv_split split, size_t index, u
     DV_TRY(read_label(data, from, number, record, label, error));
     interleave(record + data->of->labels, image);
     return DV_OK;
+}
+
+static dv_status find_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
+    const cifar *data = (const cifar *)dataset;
+    uint8_t labels[MOST_LABELS];
+    size_t number = index % data->per_file[split];
+    const source *from = &data->sources[split][index / data->per_file[split]];
+    DV_TRY(read_at(from, number * record_bytes(data->of), labels, data->of->labels, error));
+    return read_label(data, from, number, labels, label, error);
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -194,8 +204,8 @@ static cifar *new_cifar(const form *of) {
     if (made == NULL)
         return NULL;
     made->of = of;
-    made->base =
-        (dv_dataset){.kind = of->kind, .shape = {.classes = of->classes, .side = SIDE}, .padding = 4, .flip = 1};
+    made->base = (dv_dataset){.kind = of->kind, .shape = {.classes = of->classes, .side = SIDE}};
+    made->base.usual = dv_augmentation_default(DV_CROP_ZERO);
     for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++) {
         made->base.mean[channel] = 255 * of->mean[channel];
         made->base.deviation[channel] = 255 * of->deviation[channel];
@@ -263,6 +273,7 @@ const dv_dataset_kind dv_cifar10 = {
     .open = open_cifar10,
     .close = close_cifar,
     .load = load,
+    .label = find_label,
 };
 
 const dv_dataset_kind dv_cifar100 = {
@@ -272,4 +283,5 @@ const dv_dataset_kind dv_cifar100 = {
     .open = open_cifar100,
     .close = close_cifar,
     .load = load,
+    .label = find_label,
 };

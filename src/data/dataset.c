@@ -1,5 +1,5 @@
 /* The kinds of data sets, and finding the one that a text names. */
-#include "data/dataset.h"
+#include "data/maker.h"
 
 #include "base/settings.h"
 #include "base/status.h"
@@ -10,6 +10,7 @@ static const dv_dataset_kind *const kinds[] = {
     &dv_synthetic_images,
     &dv_cifar10,
     &dv_cifar100,
+    &dv_folder_images,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
@@ -50,10 +51,37 @@ dv_dataset_shape dv_dataset_describe(const dv_dataset *dataset) {
     return dataset->shape;
 }
 
+const char *dv_dataset_class_name(const dv_dataset *dataset, size_t label) {
+    return dataset->class_names != NULL && label < dataset->shape.classes ? dataset->class_names[label] : NULL;
+}
+
+/* One image as a loader shows it that does not vary them. */
+static dv_status show(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,
+                      dv_error *error) {
+    dv_maker maker;
+    size_t side = dataset->shape.side;
+    dv_view_options view = {.side = side, .resize = dataset->kind->fetch != NULL ? side * 8 / 7 : side};
+    dv_status status = dv_maker_init(&maker, dataset, split, &view, 0, error);
+    if (status == DV_OK)
+        status = dv_maker_make_only(&maker, dv_random_key(NULL, 0), index, image, label, error);
+    dv_maker_destroy(&maker);
+    return status;
+}
+
+static dv_status check_index(const dv_dataset *dataset, dv_split split, size_t index, dv_error *error) {
+    size_t count = split == DV_TRAIN || split == DV_TEST ? dataset->shape.images[split] : 0;
+    if (index < count)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_ARGUMENT, "data: image %zu of %zu", index, count);
+}
+
+dv_status dv_dataset_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
+    DV_TRY(check_index(dataset, split, index, error));
+    return dataset->kind->label(dataset, split, index, label, error);
+}
+
 dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,
                           dv_error *error) {
-    size_t count = split == DV_TRAIN || split == DV_TEST ? dataset->shape.images[split] : 0;
-    if (index >= count)
-        return dv_fail(error, DV_ERROR_ARGUMENT, "data: image %zu of %zu", index, count);
-    return dataset->kind->load(dataset, split, index, image, label, error);
+    DV_TRY(check_index(dataset, split, index, error));
+    return show(dataset, split, index, image, label, error);
 }

@@ -4,6 +4,16 @@
 
 #include <division/data.h>
 
+/* A compressed image and its label. */
+typedef struct dv_record {
+    const uint8_t *bytes;
+    size_t count;
+    int32_t label;
+    void *held; /* the kind's own, until the record is released */
+} dv_record;
+
+enum { DV_IMAGE_NAME_BYTES = 192 };
+
 typedef struct dv_dataset_kind {
     const char *name;
     const char *usage, *help; /* how to write one, and one line about it */
@@ -12,9 +22,19 @@ typedef struct dv_dataset_kind {
     dv_status (*open)(const char *text, dv_dataset **dataset, dv_error *error);
     void (*close)(dv_dataset *dataset);
 
-    /* Makes one image [side][side][3], as it is, and its label. Many threads call it at once. */
+    /* Either: makes one image [side][side][3], as it is, and its label. Many threads call it at once. */
     dv_status (*load)(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,
                       dv_error *error);
+
+    /* Or: finds a compressed image; then lets go of it. Many threads call them at once. */
+    dv_status (*fetch)(const dv_dataset *dataset, dv_split split, size_t index, dv_record *record, dv_error *error);
+    void (*release)(const dv_dataset *dataset, dv_record *record);
+
+    /* What people call an image; NULL: its number. */
+    void (*name_image)(const dv_dataset *dataset, dv_split split, size_t index, char name[DV_IMAGE_NAME_BYTES]);
+
+    /* The label alone. */
+    dv_status (*label)(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error);
 } dv_dataset_kind;
 
 /* A kind's own struct begins with this. */
@@ -22,10 +42,18 @@ struct dv_dataset {
     const dv_dataset_kind *kind;
     dv_dataset_shape shape;
     float mean[DV_DATA_CHANNELS], deviation[DV_DATA_CHANNELS]; /* of the bytes, to normalise by */
-    size_t padding;                                            /* how far a varied image is moved either way */
-    int flip;                                                  /* half of the varied images are mirrored */
+    dv_augmentation usual;                                     /* how images are varied; not DV_CROP_USUAL */
+    char **class_names;                                        /* [classes]; NULL: there are none. The kind's own. */
 };
 
-extern const dv_dataset_kind dv_synthetic_images, dv_cifar10, dv_cifar100;
+/* The mean and deviation of ImageNet's training images, for photographs of any kind. */
+#define DV_PHOTOGRAPH_MEAN \
+    { 255 * 0.485f, 255 * 0.456f, 255 * 0.406f }
+#define DV_PHOTOGRAPH_DEVIATION \
+    { 255 * 0.229f, 255 * 0.224f, 255 * 0.225f }
+
+enum { DV_PHOTOGRAPH_SIDE = 224 };
+
+extern const dv_dataset_kind dv_synthetic_images, dv_cifar10, dv_cifar100, dv_folder_images;
 
 #endif

@@ -1,45 +1,40 @@
 /* Batches of images: which ones, in which order, normalised, in the type of the graph.
  *
- * The images of a batch are made in parallel, each by whichever thread comes first; what they are depends on
- * seed, epoch and index alone. Made-up images are made as fast as they are used, so a batch is made when it is
- * asked for. For data that has to be read, a thread that works ahead goes between dv_loader_fill, which
- * would take the next batch off a ring of finished ones, and make_batch, which the thread would call. */
+ * Images are made as bytes, by workers ahead of the trainer or by its own threads (ahead.c); what they are depends on
+ * seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
+ * that numbers do, and a table makes numbers of them faster than they can be copied. */
 #include "base/float16.h"
 #include "base/status.h"
-#include "data/augment.h"
-#include "data/dataset.h"
-#include "data/order.h"
+#include "data/ahead.h"
+#include "data/augmentation.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS = 256 };
+enum { LEVELS = 256, MOST_SIDE = 1024, MOST_RESIZE = 2048, MOST_WORKERS = 256, MOST_AHEAD = 64 };
 
 struct dv_loader {
-    const dv_dataset *data; /* not owned */
-    dv_loader_options options;
-    size_t images, elements; /* in an epoch; of an image */
-    size_t threads;
-    uint8_t *bytes; /* [threads][2][elements]: an image as it is, and varied */
+    dv_ahead_options options;
+    dv_ahead *ahead;
+    size_t elements; /* of an image */
+    uint8_t *known;  /* a bit for each image that is known to be corrupt */
+    size_t corrupt;  /* how many those are */
     union {
         float f32[LEVELS];
         uint16_t bf16[LEVELS];
     } normal[DV_DATA_CHANNELS]; /* what each byte becomes */
 };
 
-static void fill_table(dv_loader *loader, size_t channel) {
-    float mean = loader->data->mean[channel], scale = 1 / loader->data->deviation[channel];
-    for (int level = 0; level < LEVELS; level++) {
-        float normal = ((float)level - mean) * scale;
-        if (loader->options.type == DV_F32)
-            loader->normal[channel].f32[level] = normal;
-        else
-            loader->normal[channel].bf16[level] = dv_bf16_nearest(normal);
-    }
+/* ---- options ------------------------------------------------------------------------------- */
+
+static dv_status check_count(const char *name, size_t value, size_t low, size_t high, dv_error *error) {
+    if (value >= low && value <= high)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_OPTION, "%s: %zu: must be from %zu to %zu", name, value, low, high);
 }
 
-static dv_status check(const dv_dataset *data, const dv_loader_options *options, dv_error *error) {
+static dv_status check_batch(const dv_dataset *data, const dv_loader_options *options, dv_error *error) {
     if (options->split != DV_TRAIN && options->split != DV_TEST)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: split %d is none", (int)options->split);
     if (options->type != DV_F32 && options->type != DV_BF16)
@@ -54,44 +49,135 @@ static dv_status check(const dv_dataset *data, const dv_loader_options *options,
     return DV_OK;
 }
 
+static dv_status check_views(const dv_loader_options *options, dv_error *error) {
+    DV_TRY(check_count("side", options->side, 1, MOST_SIDE, error));
+    DV_TRY(check_count("resize", options->resize, options->side, MOST_RESIZE, error));
+    DV_TRY(check_count("workers", options->workers, 0, MOST_WORKERS, error));
+    DV_TRY(check_count("ahead", options->ahead, 1, MOST_AHEAD, error));
+    DV_TRY(dv_augmentation_check(&options->augmentation, error));
+    if (options->augmentation.crop == DV_CROP_REFLECT && options->augmentation.padding >= options->side)
+        return dv_fail(error, DV_ERROR_OPTION, "augmentation: padding: %zu: must be less than the side, %zu",
+                       options->augmentation.padding, options->side);
+    return DV_OK;
+}
+
+/* Puts in what the zeros of the options stand for. */
+static dv_ahead_options resolve(const dv_dataset *data, const dv_loader_options *options) {
+    dv_ahead_options made = {.data = data, .loader = *options};
+    dv_loader_options *loader = &made.loader;
+    if (loader->side == 0)
+        loader->side = data->shape.side;
+    if (loader->resize == 0)
+        loader->resize = data->kind->fetch != NULL ? loader->side * 8 / 7 : loader->side;
+    if (loader->ahead == 0)
+        loader->ahead = 2;
+    if (loader->augmentation.crop == DV_CROP_USUAL)
+        loader->augmentation = data->usual;
+    if (options->batch == 0 || options->split < 0 || options->split >= DV_SPLIT_COUNT)
+        return made;
+    made.images = data->shape.images[options->split];
+    made.batches = (made.images + (options->drop_last ? 0 : options->batch - 1)) / options->batch;
+    return made;
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+static void fill_table(dv_loader *loader, size_t channel) {
+    const dv_dataset *data = loader->options.data;
+    float mean = data->mean[channel], scale = 1 / data->deviation[channel];
+    for (int level = 0; level < LEVELS; level++) {
+        float normal = ((float)level - mean) * scale;
+        if (loader->options.loader.type == DV_F32)
+            loader->normal[channel].f32[level] = normal;
+        else
+            loader->normal[channel].bf16[level] = dv_bf16_nearest(normal);
+    }
+}
+
+size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options) {
+    dv_ahead_options resolved = resolve(dataset, options);
+    return sizeof(dv_loader) + resolved.images / 8 + 1 + dv_ahead_bytes(&resolved);
+}
+
 dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *options, dv_loader **loader,
                         dv_error *error) {
     if (dataset == NULL || options == NULL || loader == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: dataset, options or loader is NULL");
-    DV_TRY(check(dataset, options, error));
+    DV_TRY(check_batch(dataset, options, error));
+    dv_ahead_options resolved = resolve(dataset, options);
+    DV_TRY(check_views(&resolved.loader, error));
     dv_loader *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        return dv_fail(error, DV_ERROR_MEMORY, "no memory for a loader: free some");
-    made->data = dataset;
-    made->options = *options;
-    made->images = dataset->shape.images[options->split];
-    made->elements = dataset->shape.side * dataset->shape.side * DV_DATA_CHANNELS;
-    made->threads = (size_t)omp_get_max_threads();
-    made->bytes = malloc(2 * made->threads * made->elements);
+    uint8_t *known = calloc(resolved.images / 8 + 1, 1);
+    dv_status status = DV_ERROR_MEMORY;
+    if (made != NULL && known != NULL)
+        status = dv_ahead_new(&resolved, &made->ahead, error);
+    else
+        dv_set_error(error, status, "no memory for a loader: free some");
+    if (status != DV_OK) {
+        free(known);
+        free(made);
+        return status;
+    }
+    made->options = resolved;
+    made->known = known;
+    made->elements = resolved.loader.side * resolved.loader.side * DV_DATA_CHANNELS;
     for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
         fill_table(made, channel);
     *loader = made;
-    if (made->bytes != NULL)
-        return DV_OK;
-    dv_loader_free(made);
-    return dv_fail(error, DV_ERROR_MEMORY, "no memory for a loader: free some");
+    return DV_OK;
 }
 
 void dv_loader_free(dv_loader *loader) {
     if (loader == NULL)
         return;
-    free(loader->bytes);
+    dv_ahead_free(loader->ahead);
+    free(loader->known);
     free(loader);
 }
 
 size_t dv_loader_batches(const dv_loader *loader) {
-    size_t batch = loader->options.batch;
-    return (loader->images + (loader->options.drop_last ? 0 : batch - 1)) / batch;
+    return loader->options.batches;
+}
+
+size_t dv_loader_corrupt(const dv_loader *loader) {
+    return loader->corrupt;
+}
+
+/* ---- batches ------------------------------------------------------------------------------- */
+
+/* Notes a corrupt image the first time that it is met, and tells of it. */
+static dv_status note_corrupt(dv_loader *loader, size_t index, const dv_error *damage, dv_error *error) {
+    uint8_t bit = (uint8_t)(1 << index % 8);
+    if (loader->known[index / 8] & bit)
+        return DV_OK;
+    loader->known[index / 8] |= bit;
+    loader->corrupt++;
+    if (loader->options.loader.corrupt != NULL)
+        loader->options.loader.corrupt(loader->options.loader.context, damage->text);
+    if (loader->corrupt * 100 <= loader->options.images)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT,
+                   "%.140s; with this, %zu of %zu images are corrupt, more than 1 %%: repair or remove them",
+                   damage->text, loader->corrupt, loader->options.images);
+}
+
+/* What was wrong with a batch. In the order of its images, so that it is the same whoever made them. */
+static dv_status inspect(dv_loader *loader, const dv_slot *slot, dv_error *error) {
+    if (slot->error.status != DV_OK) {
+        if (error != NULL)
+            *error = slot->error;
+        return slot->error.status;
+    }
+    for (size_t place = 0; place < slot->count; place++)
+        if (slot->damage[place].status != DV_OK)
+            DV_TRY(note_corrupt(loader, dv_ahead_index(&loader->options, slot->epoch, slot->batch, place),
+                                &slot->damage[place], error));
+    return DV_OK;
 }
 
 /* Writes an image's bytes [elements] as numbers, at its place of the batch. */
 static void normalise(const dv_loader *loader, const uint8_t *bytes, size_t place, void *images) {
-    if (loader->options.type == DV_F32) {
+    if (loader->options.loader.type == DV_F32) {
         float *dst = (float *)images + place * loader->elements;
         for (size_t i = 0; i < loader->elements; i += DV_DATA_CHANNELS)
             for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
@@ -104,56 +190,28 @@ static void normalise(const dv_loader *loader, const uint8_t *bytes, size_t plac
     }
 }
 
-/* Makes one image of a batch. */
-static dv_status make_image(const dv_loader *loader, uint64_t epoch, size_t index, size_t place, uint8_t *bytes,
-                            void *images, int32_t *labels, dv_error *error) {
-    const dv_dataset *data = loader->data;
-    DV_TRY(data->kind->load(data, loader->options.split, index, bytes, &labels[place], error));
-    if (loader->options.augment && (data->padding > 0 || data->flip)) {
-        dv_random key = dv_random_key((uint64_t[]){loader->options.seed, epoch, index}, 3);
-        dv_window window = dv_window_draw(key, data->padding, data->flip);
-        dv_window_cut(&window, bytes, data->shape.side, bytes + loader->elements);
-        bytes += loader->elements;
+/* Writes a batch as numbers, and what fills it up. */
+static void write_batch(const dv_loader *loader, const dv_slot *slot, void *images, int32_t *labels) {
+    size_t size = loader->options.loader.batch, bytes = loader->elements * dv_type_bytes(loader->options.loader.type);
+#pragma omp parallel for schedule(static)
+    for (size_t place = 0; place < size; place++) {
+        labels[place] = place < slot->count ? slot->labels[place] : DV_NO_LABEL;
+        if (place < slot->count)
+            normalise(loader, slot->bytes + place * loader->elements, place, images);
+        else
+            memset((char *)images + place * bytes, 0, bytes);
     }
-    normalise(loader, bytes, place, images);
-    return DV_OK;
-}
-
-/* Makes the first `count` images of a batch. Of several failures the one of the first image is told. */
-static dv_status make_batch(dv_loader *loader, uint64_t epoch, size_t batch, size_t count, void *images,
-                            int32_t *labels, dv_error *error) {
-    dv_order order = dv_order_new(loader->options.seed, epoch, loader->images);
-    size_t first = batch * loader->options.batch, failed = count;
-    dv_status status = DV_OK;
-#pragma omp parallel for num_threads(loader->threads) schedule(dynamic, 1)
-    for (size_t place = 0; place < count; place++) {
-        dv_error inner;
-        uint8_t *bytes = loader->bytes + (size_t)omp_get_thread_num() * 2 * loader->elements;
-        size_t index = loader->options.shuffle ? (size_t)dv_order_at(&order, first + place) : first + place;
-        dv_status one = make_image(loader, epoch, index, place, bytes, images, labels, &inner);
-        if (one == DV_OK)
-            continue;
-#pragma omp critical(dv_loader_failure)
-        if (place < failed) {
-            failed = place;
-            status = one;
-            if (error != NULL)
-                *error = inner;
-        }
-    }
-    return status;
 }
 
 dv_status dv_loader_fill(dv_loader *loader, uint64_t epoch, size_t batch, void *images, int32_t *labels, size_t *count,
                          dv_error *error) {
-    size_t size = loader->options.batch, bytes = loader->options.type == DV_F32 ? sizeof(float) : sizeof(uint16_t);
-    if (batch >= dv_loader_batches(loader))
-        return dv_fail(error, DV_ERROR_ARGUMENT, "loader: batch %zu of %zu", batch, dv_loader_batches(loader));
-    size_t left = loader->images - batch * size;
-    *count = left < size ? left : size;
-    DV_TRY(make_batch(loader, epoch, batch, *count, images, labels, error));
-    memset((char *)images + *count * loader->elements * bytes, 0, (size - *count) * loader->elements * bytes);
-    for (size_t place = *count; place < size; place++)
-        labels[place] = DV_NO_LABEL;
-    return DV_OK;
+    if (batch >= loader->options.batches)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "loader: batch %zu of %zu", batch, loader->options.batches);
+    const dv_slot *slot = dv_ahead_take(loader->ahead, epoch, batch);
+    dv_status status = inspect(loader, slot, error);
+    if (status == DV_OK)
+        write_batch(loader, slot, images, labels);
+    *count = slot->count;
+    dv_ahead_done(loader->ahead);
+    return status;
 }

@@ -290,6 +290,14 @@ static dv_status load(const dv_dataset *dataset, dv_split split, size_t index, u
     return DV_OK;
 }
 
+static dv_status find_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
+    (void)dataset;
+    (void)split;
+    (void)error;
+    *label = (int32_t)(index % CLASSES);
+    return DV_OK;
+}
+
 static void close_synthetic(dv_dataset *dataset) {
     free(dataset);
 }
@@ -299,6 +307,7 @@ static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error
     size_t seed = 0;
     synthetic made = {.base = {.kind = &dv_synthetic_images,
                                .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},
+                               .usual = {.crop = DV_CROP_NONE},
                                .mean = {127.5f, 127.5f, 127.5f},
                                .deviation = {50, 50, 50}}};
     const dv_setting settings[] = {
@@ -325,4 +334,5 @@ const dv_dataset_kind dv_synthetic_images = {
     .open = open_synthetic,
     .close = close_synthetic,
     .load = load,
+    .label = find_label,
 };

@@ -1,0 +1,45 @@
+/* Batches made ahead by worker threads, or, without workers, at once when they are asked for.
+ *
+ * A batch is made in a slot: its images as bytes, its labels, and what was wrong with which. The slots are a ring.
+ * Its head is the batch that is expected to be asked for next; those behind it follow in order. A worker takes single
+ * images, of the batch nearest to the head that has any left, so that even the first batch is made by all. */
+#ifndef DV_DATA_AHEAD_H
+#define DV_DATA_AHEAD_H
+
+#include "data/maker.h"
+
+typedef struct dv_ahead dv_ahead;
+
+/* What there is to make. */
+typedef struct dv_ahead_options {
+    const dv_dataset *data;
+    dv_loader_options loader; /* resolved: side, resize, ahead and augmentation are what they are to be */
+    size_t images;            /* of the split */
+    size_t batches;           /* of an epoch */
+} dv_ahead_options;
+
+/* A batch. */
+typedef struct dv_slot {
+    uint64_t epoch;
+    size_t batch;
+    uint8_t *bytes;   /* [batch][side][side][3] */
+    int32_t *labels;  /* [batch] */
+    dv_error *damage; /* [batch]; where the status is DV_OK there is none */
+    dv_error error;   /* why it could not be made, unless its status is DV_OK */
+    size_t count;     /* images to make */
+    size_t begun, done;
+    size_t failed; /* the place of the error */
+} dv_slot;
+
+dv_status dv_ahead_new(const dv_ahead_options *options, dv_ahead **ahead, dv_error *error);
+void dv_ahead_free(dv_ahead *ahead);
+size_t dv_ahead_bytes(const dv_ahead_options *options);
+
+/* The index of the image at a place of a batch. */
+size_t dv_ahead_index(const dv_ahead_options *options, uint64_t epoch, size_t batch, size_t place);
+
+/* Waits for a batch. It is the caller's until dv_ahead_done. */
+const dv_slot *dv_ahead_take(dv_ahead *ahead, uint64_t epoch, size_t batch);
+void dv_ahead_done(dv_ahead *ahead);
+
+#endif

@@ -1,0 +1,106 @@
+/* How images are varied, from text. */
+#include "data/augmentation.h"
+
+#include "base/settings.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_PADDING = 64 };
+
+static const struct {
+    const char *name, *usage, *help;
+} kinds[DV_CROP_COUNT] = {
+    [DV_CROP_USUAL] = {"usual", "usual", "what is usual for the data: zero for CIFAR, resized for photographs"},
+    [DV_CROP_NONE] = {"none", "none", "nothing is varied"},
+    [DV_CROP_ZERO] = {"zero", "zero[:padding=4,flip=1]", "moved either way, black comes in; mirrored"},
+    [DV_CROP_REFLECT] = {"reflect", "reflect[:padding=4,flip=1]",
+                         "moved either way, its mirror image comes in; mirrored"},
+    [DV_CROP_RESIZED] = {"resized", "resized[:least=0.08,most=1,narrow=0.75,wide=1.333,flip=1]",
+                         "a part of random area and shape, resized; mirrored"},
+};
+
+const char *dv_augmentation_usage_at(size_t index) {
+    return index < DV_CROP_COUNT ? kinds[index].usage : NULL;
+}
+
+const char *dv_augmentation_help_at(size_t index) {
+    return index < DV_CROP_COUNT ? kinds[index].help : NULL;
+}
+
+dv_augmentation dv_augmentation_default(dv_crop crop) {
+    return (dv_augmentation){.crop = crop,
+                             .padding = 4,
+                             .flip = crop != DV_CROP_NONE,
+                             .least_area = 0.08,
+                             .most_area = 1,
+                             .least_ratio = 3.0 / 4,
+                             .most_ratio = 4.0 / 3};
+}
+
+static dv_status check_range(const char *name, double least, double most, double low, double high, dv_error *error) {
+    if (least >= low && least <= most && most <= high)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_OPTION, "augmentation: %s from %g to %g: must be between %g and %g, least first",
+                   name, least, most, low, high);
+}
+
+dv_status dv_augmentation_check(const dv_augmentation *augmentation, dv_error *error) {
+    if (augmentation->crop < 0 || augmentation->crop >= DV_CROP_COUNT)
+        return dv_fail(error, DV_ERROR_OPTION, "augmentation: crop %d is none", (int)augmentation->crop);
+    if (augmentation->crop == DV_CROP_USUAL || augmentation->crop == DV_CROP_NONE)
+        return DV_OK;
+    if (augmentation->padding > MOST_PADDING)
+        return dv_fail(error, DV_ERROR_OPTION, "augmentation: padding: %zu: must be from 0 to %d",
+                       augmentation->padding, (int)MOST_PADDING);
+    if (augmentation->crop != DV_CROP_RESIZED)
+        return DV_OK;
+    DV_TRY(check_range("area", augmentation->least_area, augmentation->most_area, 1e-6, 1, error));
+    return check_range("ratio", augmentation->least_ratio, augmentation->most_ratio, 0.01, 100, error);
+}
+
+static dv_status fail_unknown(const char *text, dv_error *error) {
+    char known[80] = "";
+    for (size_t i = 0; i < DV_CROP_COUNT; i++) {
+        strncat(known, i > 0 ? ", " : "", sizeof known - strlen(known) - 1);
+        strncat(known, kinds[i].name, sizeof known - strlen(known) - 1);
+    }
+    return dv_fail(error, DV_ERROR_OPTION, "augmentation: \"%.40s\" is none: there is %s", text, known);
+}
+
+/* The settings of a kind; those of the first two take none. */
+static dv_status parse_settings(const char *text, dv_augmentation *made, dv_error *error) {
+    const dv_setting none[] = {DV_SETTINGS_END};
+    const dv_setting moved[] = {
+        {"padding", DV_COUNT_SETTING(&made->padding, 0, MOST_PADDING)},
+        {"flip", DV_COUNT_SETTING(&made->flip, 0, 1)},
+        DV_SETTINGS_END,
+    };
+    const dv_setting resized[] = {
+        {"least", DV_NUMBER_SETTING(&made->least_area, 1e-6, 1)},
+        {"most", DV_NUMBER_SETTING(&made->most_area, 1e-6, 1)},
+        {"narrow", DV_NUMBER_SETTING(&made->least_ratio, 0.01, 100)},
+        {"wide", DV_NUMBER_SETTING(&made->most_ratio, 0.01, 100)},
+        {"flip", DV_COUNT_SETTING(&made->flip, 0, 1)},
+        DV_SETTINGS_END,
+    };
+    const dv_setting *const tables[DV_CROP_COUNT] = {none, none, moved, moved, resized};
+    return dv_settings_parse(kinds[made->crop].name, text, tables[made->crop], error);
+}
+
+dv_status dv_augmentation_parse(const char *text, dv_augmentation *augmentation, dv_error *error) {
+    const char *rest;
+    if (text == NULL || augmentation == NULL)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "augmentation: text or augmentation is NULL");
+    for (dv_crop crop = 0; crop < DV_CROP_COUNT; crop++) {
+        if (!dv_settings_name(text, kinds[crop].name, &rest))
+            continue;
+        dv_augmentation made = dv_augmentation_default(crop);
+        DV_TRY(parse_settings(rest, &made, error));
+        DV_TRY(dv_augmentation_check(&made, error));
+        *augmentation = made;
+        return DV_OK;
+    }
+    return fail_unknown(text, error);
+}

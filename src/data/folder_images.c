@@ -1,0 +1,316 @@
+/* Image folders: DIR/train/CLASS/FILE and DIR/val/CLASS/FILE, as ImageNet comes. Classes are numbered in the order of
+ * their names, those of train/; files are taken in the order of theirs. Names are compared byte by byte, so that the
+ * order is the same in any language. Files whose names do not end as those of images do are left alone. */
+#include "data/folder_images.h"
+
+#include "base/file.h"
+#include "base/status.h"
+#include "data/augmentation.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 4096, NAME_BYTES = 256, MOST_FILE = 1 << 28 };
+
+/* The files of a split: class after class, their names in one block. */
+typedef struct listing {
+    size_t count, room;
+    size_t *names; /* [count]: where in the block each begins */
+    char *block;
+    size_t block_used, block_room;
+    size_t *first; /* [classes + 1]: of the class */
+} listing;
+
+typedef struct folder {
+    dv_dataset base;
+    char *root;
+    listing splits[DV_SPLIT_COUNT];
+} folder;
+
+static const char *const split_names[DV_SPLIT_COUNT] = {[DV_TRAIN] = "train", [DV_TEST] = "val"};
+
+static dv_status fail_memory(dv_error *error) {
+    return dv_fail(error, DV_ERROR_MEMORY, "no memory for a list of images: free some");
+}
+
+/* ---- folders ------------------------------------------------------------------------------- */
+
+static bool ends_like_an_image(const char *name) {
+    static const char *const endings[] = {".jpg", ".jpeg", ".jpe", ".png"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strcasecmp(name + length - ending, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int is_image(const struct dirent *entry) {
+    return entry->d_name[0] != '.' && ends_like_an_image(entry->d_name);
+}
+
+static int is_shown(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
+}
+
+static int compare(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void free_entries(struct dirent **entries, int count) {
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+}
+
+static dv_status list(const char *path, int (*filter)(const struct dirent *), struct dirent ***entries, int *count,
+                      dv_error *error) {
+    *count = scandir(path, entries, filter, compare);
+    if (*count >= 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_IO,
+                   "could not read the folder %s: %s: images are to be in train/CLASS/ and val/CLASS/",
+                   dv_file_shown(path), strerror(errno));
+}
+
+/* ---- listing ------------------------------------------------------------------------------- */
+
+/* An array that has room for one more: doubled where it has not. */
+static void *grow(void *array, size_t *room, size_t needed, size_t size) {
+    size_t larger = *room > 0 ? *room : 1024;
+    if (needed <= *room)
+        return array;
+    while (larger < needed)
+        larger *= 2;
+    void *made = realloc(array, larger * size);
+    if (made != NULL)
+        *room = larger;
+    return made;
+}
+
+static dv_status add_name(listing *to, const char *name, dv_error *error) {
+    size_t bytes = strlen(name) + 1;
+    size_t *names = grow(to->names, &to->room, to->count + 1, sizeof *names);
+    if (names == NULL)
+        return fail_memory(error);
+    to->names = names;
+    char *block = grow(to->block, &to->block_room, to->block_used + bytes, 1);
+    if (block == NULL)
+        return fail_memory(error);
+    to->block = block;
+    memcpy(block + to->block_used, name, bytes);
+    names[to->count++] = to->block_used;
+    to->block_used += bytes;
+    return DV_OK;
+}
+
+/* Adds the files of a class. Classes of the test may have none. */
+static dv_status add_class(folder *data, dv_split split, size_t label, dv_error *error) {
+    char path[PATH_BYTES];
+    struct dirent **entries;
+    int count;
+    listing *to = &data->splits[split];
+    to->first[label] = to->count;
+    snprintf(path, sizeof path, "%s/%s/%s", data->root, split_names[split], data->base.class_names[label]);
+    struct stat status;
+    if (split == DV_TEST && stat(path, &status) != 0 && errno == ENOENT)
+        return DV_OK;
+    DV_TRY(list(path, is_image, &entries, &count, error));
+    dv_status result = DV_OK;
+    for (int i = 0; i < count && result == DV_OK; i++)
+        result = add_name(to, entries[i]->d_name, error);
+    free_entries(entries, count);
+    if (result == DV_OK && count == 0 && split == DV_TRAIN)
+        return dv_fail(error, DV_ERROR_FORMAT, "%s has no images (.jpg, .jpeg, .png): remove the folder or fill it",
+                       dv_file_shown(path));
+    return result;
+}
+
+static bool is_folder(const char *parent, const char *name) {
+    char path[PATH_BYTES + NAME_BYTES];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", parent, name);
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Takes the folders of train/ as the classes. */
+static dv_status name_classes(folder *data, const char *path, struct dirent **entries, int count, dv_error *error) {
+    data->base.class_names = calloc((size_t)count + 1, sizeof *data->base.class_names);
+    if (data->base.class_names == NULL)
+        return fail_memory(error);
+    for (int i = 0; i < count; i++) {
+        if (!is_folder(path, entries[i]->d_name))
+            continue;
+        char *name = strdup(entries[i]->d_name);
+        if (name == NULL)
+            return fail_memory(error);
+        data->base.class_names[data->base.shape.classes++] = name;
+    }
+    if (data->base.shape.classes > 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT, "%s has no folders: each class is to have one", dv_file_shown(path));
+}
+
+static dv_status find_classes(folder *data, dv_error *error) {
+    char path[PATH_BYTES];
+    struct dirent **entries;
+    int count;
+    snprintf(path, sizeof path, "%s/%s", data->root, split_names[DV_TRAIN]);
+    DV_TRY(list(path, is_shown, &entries, &count, error));
+    dv_status status = name_classes(data, path, entries, count, error);
+    free_entries(entries, count);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Each folder of val/ must be a class. */
+static dv_status check_test_classes(const folder *data, dv_error *error) {
+    char path[PATH_BYTES];
+    struct dirent **entries;
+    int count;
+    dv_status status = DV_OK;
+    snprintf(path, sizeof path, "%s/%s", data->root, split_names[DV_TEST]);
+    DV_TRY(list(path, is_shown, &entries, &count, error));
+    for (int i = 0; i < count && status == DV_OK; i++) {
+        const char *name = entries[i]->d_name;
+        if (is_folder(path, name) &&
+            bsearch(&name, data->base.class_names, data->base.shape.classes, sizeof(char *), compare_names) == NULL)
+            status = dv_fail(error, DV_ERROR_FORMAT, "%s/%.80s is no class: train has no such folder",
+                             dv_file_shown(path), name);
+    }
+    free_entries(entries, count);
+    return status;
+}
+
+static dv_status find_files(folder *data, dv_split split, dv_error *error) {
+    listing *to = &data->splits[split];
+    size_t classes = data->base.shape.classes;
+    to->first = calloc(classes + 1, sizeof *to->first);
+    if (to->first == NULL)
+        return fail_memory(error);
+    for (size_t label = 0; label < classes; label++)
+        DV_TRY(add_class(data, split, label, error));
+    to->first[classes] = data->base.shape.images[split] = to->count;
+    if (to->count > 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT, "%s/%s has no images in folders of classes: put them into %s/CLASS/",
+                   dv_file_shown(data->root), split_names[split], split_names[split]);
+}
+
+/* ---- the data set -------------------------------------------------------------------------- */
+
+/* The class that an image is in: the last that begins at or before it. */
+static size_t find_class(const folder *data, dv_split split, size_t index) {
+    const size_t *first = data->splits[split].first;
+    size_t low = 0, high = data->base.shape.classes;
+    while (high - low > 1) {
+        size_t between = low + (high - low) / 2;
+        if (first[between] <= index)
+            low = between;
+        else
+            high = between;
+    }
+    return low;
+}
+
+const char *dv_folder_split_name(dv_split split) {
+    return split_names[split];
+}
+
+void dv_folder_image_path(const dv_dataset *dataset, dv_split split, size_t index, char *name, size_t bytes) {
+    const folder *data = (const folder *)dataset;
+    const listing *from = &data->splits[split];
+    snprintf(name, bytes, "%s/%s", data->base.class_names[find_class(data, split, index)],
+             from->block + from->names[index]);
+}
+
+static void name_image(const dv_dataset *dataset, dv_split split, size_t index, char name[DV_IMAGE_NAME_BYTES]) {
+    size_t used = (size_t)snprintf(name, DV_IMAGE_NAME_BYTES, "%s/", split_names[split]);
+    dv_folder_image_path(dataset, split, index, name + used, DV_IMAGE_NAME_BYTES - used);
+}
+
+static dv_status find_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
+    (void)error;
+    *label = (int32_t)find_class((const folder *)dataset, split, index);
+    return DV_OK;
+}
+
+static dv_status fetch(const dv_dataset *dataset, dv_split split, size_t index, dv_record *record, dv_error *error) {
+    const folder *data = (const folder *)dataset;
+    char path[PATH_BYTES + 2 * NAME_BYTES], name[2 * NAME_BYTES];
+    dv_folder_image_path(dataset, split, index, name, sizeof name);
+    snprintf(path, sizeof path, "%s/%s/%s", data->root, split_names[split], name);
+    record->label = (int32_t)find_class(data, split, index);
+    DV_TRY(dv_file_read(path, MOST_FILE, &record->held, &record->count, error));
+    record->bytes = record->held;
+    return DV_OK;
+}
+
+static void release(const dv_dataset *dataset, dv_record *record) {
+    (void)dataset;
+    free(record->held);
+}
+
+static void close_folder(dv_dataset *dataset) {
+    folder *data = (folder *)dataset;
+    for (dv_split split = 0; split < DV_SPLIT_COUNT; split++) {
+        free(data->splits[split].names);
+        free(data->splits[split].block);
+        free(data->splits[split].first);
+    }
+    for (size_t i = 0; i < data->base.shape.classes; i++)
+        free(data->base.class_names[i]);
+    free(data->base.class_names);
+    free(data->root);
+    free(data);
+}
+
+static dv_status fill(folder *data, dv_error *error) {
+    DV_TRY(find_classes(data, error));
+    DV_TRY(check_test_classes(data, error));
+    for (dv_split split = 0; split < DV_SPLIT_COUNT; split++)
+        DV_TRY(find_files(data, split, error));
+    return DV_OK;
+}
+
+static dv_status open_folder(const char *text, dv_dataset **dataset, dv_error *error) {
+    if (text == NULL || *text == '\0' || strlen(text) > PATH_BYTES - 2 * NAME_BYTES)
+        return dv_fail(error, DV_ERROR_OPTION, "data: folder: give the folder with train/ and val/: folder:DIR");
+    folder *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return fail_memory(error);
+    made->base = (dv_dataset){.kind = &dv_folder_images,
+                              .shape = {.side = DV_PHOTOGRAPH_SIDE},
+                              .mean = DV_PHOTOGRAPH_MEAN,
+                              .deviation = DV_PHOTOGRAPH_DEVIATION,
+                              .usual = dv_augmentation_default(DV_CROP_RESIZED)};
+    made->root = strdup(text);
+    dv_status status = made->root != NULL ? fill(made, error) : fail_memory(error);
+    if (status == DV_OK)
+        *dataset = &made->base;
+    else
+        close_folder(&made->base);
+    return status;
+}
+
+const dv_dataset_kind dv_folder_images = {
+    .name = "folder",
+    .usage = "folder:DIR",
+    .help = "JPEG and PNG files in train/CLASS/ and val/CLASS/ of the folder",
+    .open = open_folder,
+    .close = close_folder,
+    .fetch = fetch,
+    .release = release,
+    .name_image = name_image,
+    .label = find_label,
+};

@@ -1,0 +1,90 @@
+/* Image folders: classes and files in the order of their names, and what is wrong with a folder said. */
+#include "images.h"
+
+#include <division/data.h>
+
+static const char *name(void **state, char *text) {
+    snprintf(text, FOLDER_PATH_BYTES, "folder:%.512s", (const char *)*state);
+    return text;
+}
+
+static void make(void **state, const char *folder) {
+    char path[FOLDER_PATH_BYTES];
+    assert_int_equal(mkdir(folder_path(state, folder, path), 0777), 0);
+}
+
+static void put(void **state, const char *file, size_t side, unsigned seed) {
+    char path[FOLDER_PATH_BYTES];
+    images_write_jpeg(folder_path(state, file, path), side, side, seed);
+}
+
+static void test_order(void **state) {
+    static const char *const folders[] = {"train", "val", "train/b", "train/B", "train/a", "val/b", "val/B"};
+    static const int32_t labels[] = {0, 1, 1, 2};
+    char text[FOLDER_PATH_BYTES], path[FOLDER_PATH_BYTES];
+    static uint8_t image[224 * 224 * 3];
+    int32_t label;
+    dv_dataset *data;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        make(state, folders[i]);
+    put(state, "train/b/1.jpg", 20, 1);
+    put(state, "train/a/2.PNG", 30, 2); /* named so, and a JPEG */
+    put(state, "train/a/10.Jpeg", 40, 3);
+    put(state, "train/B/x.JPEG", 50, 4);
+    put(state, "train/a/.hidden.jpg", 40, 3);
+    put(state, "val/b/v.jpg", 20, 5);
+    images_write_file(folder_path(state, "train/a/notes.txt", path), "hello", 5);
+    images_write_file(folder_path(state, "train/README", path), "hello", 5);
+    assert_ok(dv_dataset_open(name(state, text), &data, &error));
+    dv_dataset_shape shape = dv_dataset_describe(data);
+    assert_int_equal(shape.classes, 3);
+    assert_int_equal(shape.images[DV_TRAIN], 4);
+    assert_int_equal(shape.images[DV_TEST], 1);
+    assert_int_equal(shape.side, 224);
+    assert_string_equal(dv_dataset_class_name(data, 0), "B");
+    assert_string_equal(dv_dataset_class_name(data, 2), "b");
+    assert_null(dv_dataset_class_name(data, 3));
+    for (size_t i = 0; i < 4; i++) {
+        assert_ok(dv_dataset_load(data, DV_TRAIN, i, image, &label, &error));
+        assert_int_equal(label, labels[i]);
+    }
+    assert_ok(dv_dataset_label(data, DV_TEST, 0, &label, &error));
+    assert_int_equal(label, 2);
+    assert_fails(dv_dataset_label(data, DV_TEST, 1, &label, &error), DV_ERROR_ARGUMENT, "image 1 of 1");
+    dv_dataset_close(data);
+}
+
+/* Step by step from nothing to something that works. */
+static void test_broken(void **state) {
+    char text[FOLDER_PATH_BYTES], path[FOLDER_PATH_BYTES];
+    dv_dataset *data = NULL;
+    const char *set = name(state, text);
+    assert_fails(dv_dataset_open("folder", &data, &error), DV_ERROR_OPTION, "folder:DIR");
+    assert_fails(dv_dataset_open("folder:/no/such", &data, &error), DV_ERROR_IO, "/no/such/train: No such file");
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_IO, "train: No such file");
+    make(state, "train");
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "train has no folders");
+    put(state, "train/stray.jpg", 20, 1);
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "train has no folders");
+    make(state, "train/cat");
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_IO, "val: No such file");
+    make(state, "val");
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "train/cat has no images");
+    put(state, "train/cat/1.jpg", 20, 1);
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "val has no images");
+    make(state, "val/dog");
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "val/dog is no class: train has no such folder");
+    rmdir(folder_path(state, "val/dog", path));
+    make(state, "val/cat");
+    put(state, "val/cat/1.jpg", 20, 1);
+    assert_ok(dv_dataset_open(set, &data, &error));
+    dv_dataset_close(data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_order, folder_new, images_folder_free),
+        cmocka_unit_test_setup_teardown(test_broken, folder_new, images_folder_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
