@@ -35,8 +35,10 @@ test: setup-test ## build and run the tests
 	$(call test,release)
 
 .PHONY: bench
-bench: build ## measure the codec against memcpy
+bench: build ## measure the codec against memcpy, and training: its memory and its speed
 	$(DIVISION) bench codec
+	$(DIVISION) bench memory --model resnet18 --batch 32
+	$(DIVISION) bench throughput --model resnet18 --batch 32 --rounds 3
 
 .PHONY: install
 install: build ## install into PREFIX (/usr/local); DESTDIR is honoured

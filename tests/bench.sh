@@ -192,6 +192,32 @@ wait $parent
 code=$? output=$(<output) messages=$(<messages)
 fails 1 "resnet20, batch 4, method none: the process that trained it was ended by signal 9: memory may have run out: use a smaller batch"
 
+# ---- beside PyTorch --------------------------------------------------------------------------
+
+# compare ARGUMENT...: calls bench/compare.
+compare() {
+    call="bench/compare $*"
+    output=$("$DV_SOURCE_DIR/bench/compare" --program "$DV_PROGRAM" "$@" 2>messages)
+    code=$?
+    messages=$(<messages)
+}
+
+row() {
+    echo '{"model": "resnet20", "batch": 4, "method": "'"$1"'", "precision": "f32", "images_per_second": +([0-9.]), "relative": +([0-9.]), "peak_bytes": +([0-9]), "total_ratio": +([0-9.])}'
+}
+
+if [[ $DV_CFLAGS != *sanitize* && -x /usr/bin/python3 ]]; then
+    compare --model resnet20 --batch 4 --rounds 1 --steps 1 --json
+    if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+        prints "$(row pytorch)
+$(row none)
+$(row division)"
+        holds "$(value peak_bytes 1) > $(value peak_bytes 3) && $(value total_ratio 3) > 1"
+    else
+        [[ $code == 1 && -z $output && $messages == *'has no PyTorch: install python3-torch'* ]] || complain "expected a message on PyTorch"
+    fi
+fi
+
 if ((failures > 0)); then
     echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM DV_CFLAGS= $DV_SOURCE_DIR/tests/with_temporary_folder bash $DV_SOURCE_DIR/tests/bench.sh"
     exit 1
