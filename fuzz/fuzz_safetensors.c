@@ -1,5 +1,6 @@
 /* Fuzzes the reader of safetensors. Of what it accepts, every array must lie in the file behind the one before it, and
  * be readable to its last element. */
+#define _GNU_SOURCE /* memfd_create */
 #include "train/safetensors.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "check.h"
 
-#include <division/train.h>
+#include <division/folder.h>
 #include <math.h>
 
 /* All of a file; the caller's to free(). */
@@ -44,6 +44,7 @@ static void test_a_run_is_not_overwritten(void **state) {
     dv_folder *folder = NULL, *again = NULL;
     assert_ok(dv_folder_open(*state, 0, &folder, &error));
     assert_ok(dv_folder_write(folder, "config.json", "{}\n", &error));
+    assert_ok(dv_folder_write(folder, "last.safetensors", "old", &error));
     dv_folder_close(folder);
     assert_fails(dv_folder_open(*state, 0, &again, &error), DV_ERROR_IO, "holds a run already");
     assert_null(again);
@@ -53,6 +54,60 @@ static void test_a_run_is_not_overwritten(void **state) {
     assert_string_equal(text, "{\"a\": 1}\n");
     free(text);
     dv_folder_close(again);
+    assert_int_equal(folder_count(state, 0), 2); /* the checkpoint of the run before is gone */
+}
+
+/* A run that goes on: lines of epochs that are done again, half lines and foreign ones go; the others stay. */
+static void test_goes_on(void **state) {
+    char path[FOLDER_PATH_BYTES];
+    dv_folder *folder = NULL;
+    FILE *file = fopen(folder_path(state, "log.jsonl", path), "w");
+    assert_non_null(file);
+    fputs("{\"epoch\": 1, \"a\": [1]}\nnonsense\n{\"epoch\": 2, \"a\": 1}\n{\"epoch\": 3}\n{\"epoch\": 1, \"tra", file);
+    fclose(file);
+    assert_ok(dv_folder_open(*state, DV_FOLDER_GO_ON, &folder, &error));
+    char *text = read_all(path);
+    assert_non_null(strstr(text, "{\"epoch\": 3}")); /* nothing is lost before there is something new */
+    free(text);
+    assert_ok(dv_folder_log(folder, &(dv_epoch_record){.epoch = 3}, &error));
+    assert_ok(dv_folder_log(folder, &(dv_epoch_record){.epoch = 4}, &error));
+    text = read_all(path);
+    static const char kept[] =
+        "{\"epoch\": 1, \"a\": [1]}\n{\"epoch\": 2, \"a\": 1}\n{\"epoch\": 3, \"train_loss\": 0,";
+    assert_memory_equal(text, kept, strlen(kept));
+    const char *last = strstr(text, "\n{\"epoch\": 4,");
+    assert_non_null(last);
+    assert_ptr_equal(strchr(last + 1, '\n'), text + strlen(text) - 1);
+    free(text);
+    dv_folder_close(folder);
+}
+
+/* What a killed training left half-written is removed; what is not ours stays. */
+static void test_left_overs(void **state) {
+    static const char *const names[] = {"last.safetensors.123-0.tmp", "log.jsonl.7-99.tmp", "notes.tmp", "last.tmp",
+                                        "last.safetensors"};
+    char path[FOLDER_PATH_BYTES];
+    dv_folder *folder = NULL;
+    for (size_t i = 0; i < 5; i++) {
+        FILE *file = fopen(folder_path(state, names[i], path), "w");
+        assert_non_null(file);
+        fclose(file);
+    }
+    assert_ok(dv_folder_open(*state, DV_FOLDER_GO_ON, &folder, &error));
+    dv_folder_close(folder);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(access(folder_path(state, names[i], path), F_OK) == 0, i >= 2);
+}
+
+static void test_one_at_a_time(void **state) {
+    dv_folder *folder = NULL, *other = NULL;
+    assert_ok(dv_folder_open(*state, DV_FOLDER_NEW, &folder, &error));
+    for (int mode = DV_FOLDER_NEW; mode <= DV_FOLDER_GO_ON; mode++)
+        assert_fails(dv_folder_open(*state, (dv_folder_mode)mode, &other, &error), DV_ERROR_IO,
+                     "another training is writing to");
+    dv_folder_close(folder);
+    assert_ok(dv_folder_open(*state, DV_FOLDER_GO_ON, &folder, &error));
+    dv_folder_close(folder);
 }
 
 static void test_folders_above(void **state) {
@@ -83,6 +138,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_log, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_a_run_is_not_overwritten, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_folders_above, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_goes_on, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_left_overs, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_one_at_a_time, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_failures, folder_new, folder_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,9 @@ typedef struct fixture {
     dv_dataset *data;
     dv_train_options options;
     dv_train_calls calls;
+    dv_train_state state;
     dv_train_result result;
-    size_t records, steps, tests;
+    size_t records, steps, tests, saves;
     dv_epoch_record record[MOST_RECORDS];
     size_t stop_at; /* sets `stop` after so many steps */
     volatile sig_atomic_t stop;
@@ -27,6 +28,7 @@ static void build(fixture *f, const char *method) {
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
     options.optimizer_slots = dv_sgd_slots(&f->options.sgd);
+    options.average = 1;
     assert_ok(dv_graph_new(DV_F32, BATCH, &f->graph, &error));
     dv_value x = dv_graph_input(f->graph, DV_DATA_CHANNELS, 2, (const size_t[]){SIDE, SIDE});
     x = dv_graph_convolution(
@@ -60,12 +62,21 @@ static dv_status keep_record(void *context, const dv_epoch_record *record, dv_er
     return DV_OK;
 }
 
+static dv_status count_save(void *context, const dv_train_state *saved, dv_error *error) {
+    fixture *f = context;
+    (void)error;
+    assert_ptr_equal(saved, &f->state);
+    f->saves++;
+    return DV_OK;
+}
+
 static fixture *fixture_new(const char *method) {
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->options = dv_train_options_default();
     f->options.epochs = 3;
-    f->calls = (dv_train_calls){count_step, keep_record, f, &f->stop};
+    f->state = dv_train_state_default();
+    f->calls = (dv_train_calls){count_step, keep_record, count_save, f, &f->stop};
     build(f, method);
     return f;
 }
@@ -79,7 +90,7 @@ static void fixture_free(fixture *f) {
 }
 
 static void train(fixture *f) {
-    assert_ok(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->result, &error));
+    assert_ok(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error));
 }
 
 /* Fails unless both have the same parameters and statistics to the last bit. */
@@ -97,9 +108,11 @@ static void copy_state(fixture *from, fixture *to) {
     for (size_t i = 0; (one = dv_run_parameter_at(from->run, i)) != NULL; i++) {
         other = dv_run_parameter_at(to->run, i);
         memcpy(other->data, one->data, one->count * sizeof(float));
+        memcpy(other->average, one->average, one->count * sizeof(float));
         if (one->optimizer != NULL)
             memcpy(other->optimizer, one->optimizer, one->count * sizeof(float));
     }
+    to->state = from->state;
 }
 
 static void test_records(void **state) {
@@ -123,9 +136,11 @@ static void test_records(void **state) {
     assert_true(f->record[0].learning_rate > f->record[2].learning_rate);
     assert_int_equal(f->result.last.epoch, 3);
     assert_false(f->result.stopped);
-    double loss, top1;
-    assert_ok(dv_test(f->run, f->data, DV_TEST, &loss, &top1, &error));
-    assert_true(loss == f->record[2].test_loss && top1 == f->record[2].test_top1);
+    assert_int_equal(f->saves, 3);
+    dv_test_result test;
+    assert_ok(dv_test(f->run, f->data, DV_TEST, NULL, &test, &error));
+    assert_true(test.loss == f->record[2].test_loss && test.top1 == f->record[2].test_top1);
+    assert_true(test.top5 >= test.top1 && test.images == 33);
     fixture_free(f);
 }
 
@@ -145,22 +160,83 @@ static void test_same_bits(void **state) {
     }
 }
 
-/* Three epochs, or one and then two from what it left: the same. */
+/* Thirty steps, or some and then, from what they left, the rest: the same, wherever the cut is, and the records of the
+ * epochs too. With everything on that a step could depend on. */
 static void test_goes_on(void **state) {
     (void)state;
-    fixture *whole = fixture_new("division"), *first = fixture_new("division"), *second = fixture_new("division");
+    static const size_t cuts[] = {1, 9, 10, 14, 29, 30};
+    fixture *whole = fixture_new("division");
+    dv_train_options options = whole->options;
+    options.mix = (dv_mix_options){.mixup = 0.2, .cutmix = 1};
+    options.average = 0.9;
+    options.schedule.warmup = 1.5;
+    whole->options = options;
     train(whole);
-    first->options.steps = 10;
-    train(first);
-    copy_state(first, second);
-    second->options.first_epoch = 1;
-    train(second);
-    assert_int_equal(first->records, 1);
-    assert_int_equal(second->records, 2);
-    assert_same(whole, second);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        fixture *first = fixture_new("division"), *second = fixture_new("division");
+        first->options = second->options = options;
+        first->stop_at = cuts[i];
+        train(first);
+        assert_true(first->result.stopped && first->steps == cuts[i]);
+        copy_state(first, second);
+        train(second);
+        assert_int_equal(second->steps, 30 - cuts[i]);
+        assert_same(whole, second);
+        const dv_epoch_record *last = &second->record[second->records - 1];
+        assert_true(last->train_loss == whole->record[2].train_loss && last->test_loss == whole->record[2].test_loss);
+        assert_true(last->train_top1 == whole->record[2].train_top1 && last->complete && last->tested);
+        assert_true(second->state.best_top1 == whole->state.best_top1);
+        fixture_free(first);
+        fixture_free(second);
+    }
     fixture_free(whole);
-    fixture_free(first);
-    fixture_free(second);
+}
+
+/* What was trained with another seed or batch is no beginning for this training; one that is done has nothing left. */
+static void test_other_states(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    train(f);
+    size_t steps = f->steps;
+    train(f);
+    assert_true(f->steps == steps && f->result.last.epoch == 0);
+    f->options.seed++;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+                 DV_ERROR_OPTION, "seed: 2: what was trained so far had 1");
+    f->options.seed--;
+    f->state.steps_per_epoch = 11;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+                 DV_ERROR_OPTION, "an epoch has 10 steps, but had 11");
+    fixture_free(f);
+}
+
+/* With hardly any time between saves, every step is saved: those inside an epoch at once, the last after its test. */
+static void test_saves_meanwhile(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->options.epochs = 2;
+    f->options.save_seconds = 1e-9;
+    train(f);
+    assert_int_equal(f->saves, 20);
+    fixture_free(f);
+}
+
+/* An average with a decay of almost nothing is the weights, so its test finds the same; with one, it does not. */
+static void test_average(void **state) {
+    (void)state;
+    fixture *plain = fixture_new("none"), *follows = fixture_new("none"), *lags = fixture_new("none");
+    follows->options.average = 1e-30;
+    lags->options.average = 0.9;
+    train(plain);
+    train(follows);
+    train(lags);
+    assert_same(plain, follows);
+    assert_same(plain, lags); /* the weights themselves do not know of it */
+    assert_true(fabs(plain->record[2].test_loss - follows->record[2].test_loss) < 1e-5);
+    assert_true(fabs(plain->record[2].test_loss - lags->record[2].test_loss) > 1e-4);
+    fixture_free(plain);
+    fixture_free(follows);
+    fixture_free(lags);
 }
 
 /* Half the batch twice is as good as all of it at once, but for batch norm, which sees halves: so only that the
@@ -194,6 +270,8 @@ static void test_stops(void **state) {
     assert_false(f->result.stopped);
     assert_int_equal(f->result.last.steps, 12);
     assert_true(f->record[1].tested && !f->record[1].complete);
+    assert_int_equal(f->state.step, 12);
+    assert_int_equal(f->state.images, 20);
     fixture_free(f);
 }
 
@@ -208,22 +286,32 @@ static void test_failures(void **state) {
     (void)state;
     fixture *f = fixture_new("none");
     f->calls.epoch = refuse;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->result, &error), DV_ERROR_IO, "enough");
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error), DV_ERROR_IO,
+                 "enough");
     assert_int_equal(f->steps, 10);
     f->options.accumulate = 11;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->result, &error), DV_ERROR_OPTION,
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
                  "accumulate: 11: an epoch has 10 batches");
     f->options.accumulate = 0;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->result, &error), DV_ERROR_OPTION,
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
                  "accumulate: 0: must be from 1 to 65536");
     f->options = dv_train_options_default();
+    f->options.mix.cutmix = -1;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
+                 "cutmix: -1");
+    f->options = dv_train_options_default();
+    f->options.average = 1;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
+                 "average: 1");
+    f->options = dv_train_options_default();
     f->options.label_smoothing = 1;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->result, &error), DV_ERROR_OPTION,
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
                  "label smoothing: 1");
     dv_dataset *other;
     assert_ok(dv_dataset_open("synthetic:side=16", &other, &error));
     f->options = dv_train_options_default();
-    assert_fails(dv_train(f->run, f->plan, other, &f->options, NULL, &f->result, &error), DV_ERROR_ARGUMENT, "16 x 16");
+    assert_fails(dv_train(f->run, f->plan, other, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_ARGUMENT,
+                 "16 x 16");
     dv_dataset_close(other);
     fixture_free(f);
 }
@@ -237,7 +325,7 @@ static void test_explosion(void **state) {
     f->options.schedule.kind = DV_SCHEDULE_CONSTANT;
     f->options.sgd.weight_decay = 1;
     dv_error error = {0};
-    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->result, &error);
+    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error);
     assert_int_equal(status, DV_ERROR_NONFINITE);
     assert_non_null(strstr(error.text, "step "));
     assert_non_null(strstr(error.text, "1000"));
@@ -246,9 +334,11 @@ static void test_explosion(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records),      cmocka_unit_test(test_same_bits), cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_accumulation), cmocka_unit_test(test_stops),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_explosion),
+        cmocka_unit_test(test_records),         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_goes_on),         cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_stops),           cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_explosion),       cmocka_unit_test(test_other_states),
+        cmocka_unit_test(test_saves_meanwhile), cmocka_unit_test(test_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,10 +54,10 @@ planned *, activations *, peak * resident'
 line='{"epoch": ?, "train_loss": *, "train_top1": *, "test_loss": *, "test_top1": *, "images_per_second": *, "peak_bytes": *, "activation_bytes": *, "seconds": *, "learning_rate": *, "steps": *, "complete": true}'
 holds some/where/run/log.jsonl "$line
 $line"
-holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train=32,test=20", "method": "division", "precision": "f32", "batch": 8, *"epochs": 2, *"lr": 0.1, *"out": "some/where/run", *}'
+holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train=32,test=20", "method": "division", "precision": "f32", "batch": 8, *"epochs": 2, *"lr": 0.1, *"save-minutes": 10}'
 holds some/where/run/summary.json '{"model": "resnet20", *"method": "division", *"epochs": 2, "steps": 8, "stopped": false, *"planned_bytes": *, "peak_bytes": *}'
 run "${tiny[@]}" --out some/where/run
-fails 1 "some/where/run holds a run already: choose another folder, or --replace it"
+fails 1 "some/where/run holds a run already: --resume it, --replace it, or choose another folder"
 # Twenty images in batches of eight: the four that fill up the last one do not count.
 while read -r percent; do
     awk -v p="$percent" 'BEGIN { n = p / 5; exit !(p >= 0 && p <= 100 && n == int(n)) }' || complain "test_top1 $percent is no twentieth"
@@ -116,8 +116,10 @@ run --schedule linear
 fails 2 'schedule: "linear" is none: there are constant, cosine, step and multistep'
 run --nesterov --momentum 0
 fails 2 "nesterov: needs momentum, which is 0: give one, 0.9 for example"
-run recipe
-fails 2 "train: 'recipe' is one argument too many: see 'division train --help'"
+run one two
+fails 2 "train: 'two' is one argument too many: see 'division train --help'"
+run --mixup 101
+fails 2 "--mixup: '101' is not what it takes: give a number from 0 to 100"
 
 # A learning rate that explodes: told with step and rate, and the log of what was before stays.
 run "${tiny[@]}" --data synthetic:train=64,test=8 --lr 1000 --momentum 0.99 --schedule constant --epochs 20 --out explodes
@@ -154,7 +156,7 @@ for signal in INT TERM; do
     kill "-$signal" "$process"
     wait "$process"
     code=$? messages=$(<messages)
-    [[ $code == 130 && $messages == "division: interrupted after step "*": the log is complete up to there" ]] || complain "expected exit code 130"
+    [[ $code == 130 && $messages == "division: interrupted after step "*": --resume goes on from there" ]] || complain "expected exit code 130"
     holds "stopped.$signal/log.jsonl" '{"epoch": 1, *"test_top1": null, *"complete": false}'
     holds "stopped.$signal/summary.json" '*"stopped": true*'
 done

@@ -4,7 +4,8 @@
  *     dv_dataset_open("synthetic", &data, &error);
  *     dv_train_options options = dv_train_options_default();
  *     dv_schedule_parse("cosine", &options.schedule, &error);
- *     dv_train(run, plan, data, &options, &calls, &result, &error);
+ *     dv_train_state state = dv_train_state_default();
+ *     dv_train(run, plan, data, &options, &calls, &state, &result, &error);
  *
  * The same seed, options and number of threads give the same bits. */
 #ifndef DIVISION_TRAIN_H
@@ -86,15 +87,50 @@ DV_API const char *dv_schedule_name_at(size_t index);
 /* The learning rate of a step, counted from 0, of a training of `epochs` of `steps_per_epoch` steps. */
 DV_API double dv_schedule_rate(const dv_schedule *schedule, uint64_t step, uint64_t steps_per_epoch, uint64_t epochs);
 
+/* ---- averages of the weights --------------------------------------------------------------- */
+
+/* An exponential moving average of parameters and running statistics: after each step
+ *     average = d * average + (1 - d) * parameter,  d = min(decay, (1 + step) / (10 + step)) for steps from 0,
+ * so that the first steps, which know little, are soon forgotten. It begins as what the weights begin as. */
+
+/* Begins: the averages become copies. All three leave alone a run that was planned without averages. */
+DV_API void dv_average_begin(dv_run *run);
+
+/* After a step, the `step`-th from 0. */
+DV_API void dv_average_step(double decay, uint64_t step, dv_run *run);
+
+/* Exchanges parameters and statistics with their averages: once to test with the averages, once more to go on. */
+DV_API void dv_average_exchange(dv_run *run);
+
+/* ---- mixed images -------------------------------------------------------------------------- */
+
+/* Images of a batch are mixed in pairs, the first with the last, the second with the second last, and so on; each pair
+ * has its own share, drawn from a beta distribution with both parameters `alpha`:
+ *     mixup   each becomes share x itself + (1 - share) x the other
+ *     cutmix  both exchange a rectangle of (1 - share) of their area, at a random place, cut off at the edges
+ * The label of the other gets the weight of its part. Where both are on, a coin decides for each batch. */
+typedef struct dv_mix_options {
+    double mixup;  /* alpha, 0 to 100; 0: off */
+    double cutmix; /* likewise */
+} dv_mix_options;
+
+DV_API dv_status dv_mix_check(const dv_mix_options *options, dv_error *error);
+
+/* Mixes the batch in the run's input, and sets second labels and weights. What comes of it depends on seed and
+ * `batch`, a number of the batch among all of the training, alone. */
+DV_API void dv_mix_batch(const dv_mix_options *options, uint64_t seed, uint64_t batch, dv_run *run);
+
 /* ---- the loop ------------------------------------------------------------------------------ */
 
 typedef struct dv_train_options {
     uint64_t seed;          /* of the order of images; 1 */
     size_t epochs;          /* 1 to 100000; 10 */
-    size_t first_epoch;     /* where to begin: epochs before it were trained already; 0 */
     uint64_t steps;         /* stop after so many steps of the optimizer in all; 0: never */
     size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536; 1 */
     double label_smoothing; /* 0 to less than 1; 0 */
+    double average;         /* decay of the average of weights, 0 to less than 1; 0: none. The plan must have it too */
+    double save_seconds;    /* save at least so often, not only after each epoch; 0: after epochs alone */
+    dv_mix_options mix;
     dv_sgd_options sgd;
     dv_schedule schedule;
 } dv_train_options;
@@ -102,12 +138,30 @@ typedef struct dv_train_options {
 DV_API dv_train_options dv_train_options_default(void);
 DV_API dv_status dv_train_check(const dv_train_options *options, dv_error *error);
 
+/* How far a training is: all of it that is not in the run. With both, a training goes on to the same bits as if it
+ * had never stopped. */
+typedef struct dv_train_state {
+    uint64_t step;                        /* of the optimizer, those done */
+    uint64_t steps_per_epoch;             /* 0: not known yet */
+    uint64_t seed;                        /* what the steps were done with */
+    double loss;                          /* sums over the images of the epoch under way */
+    uint64_t correct, images;             /* images 0: none is under way */
+    double seconds;                       /* of training, in the epoch under way */
+    uint64_t all_images;                  /* since the start of training */
+    double all_seconds, training_seconds; /* likewise, with tests and without */
+    double best_top1;                     /* of the tests so far; NaN: there was none */
+} dv_train_state;
+
+/* The state before the first step. */
+DV_API dv_train_state dv_train_state_default(void);
+
 /* What came of an epoch. */
 typedef struct dv_epoch_record {
     size_t epoch;                 /* from 1 */
     uint64_t steps;               /* of the optimizer, since the start of training */
     int complete;                 /* 0: stopped in the middle */
     int tested;                   /* 0: stopped before the test; then its two figures are NaN */
+    int improved;                 /* test_top1 is the best so far */
     double train_loss, test_loss; /* means over images */
     double train_top1, test_top1; /* in percent */
     double images_per_second;     /* while training */
@@ -129,49 +183,42 @@ typedef struct dv_train_progress {
     size_t peak_bytes;
 } dv_train_progress;
 
-/* Who is told. Any may be NULL. */
+/* Who is told. Any may be NULL. Failures of those that can fail end training. */
 typedef struct dv_train_calls {
     void (*progress)(void *context, const dv_train_progress *progress);
-    dv_status (*epoch)(void *context, const dv_epoch_record *record, dv_error *error); /* a failure ends training */
+    dv_status (*epoch)(void *context, const dv_epoch_record *record, dv_error *error);
+    dv_status (*save)(void *context, const dv_train_state *state,
+                      dv_error *error); /* after `epoch`, and when stopped */
     void *context;
     const volatile sig_atomic_t *stop; /* asked for before every step: not 0 ends training, which is no failure */
 } dv_train_calls;
 
 typedef struct dv_train_result {
     dv_epoch_record last; /* epoch 0: there was none */
-    double best_top1;     /* NaN: nothing was tested */
     int stopped;          /* because of `stop` */
 } dv_train_result;
 
-/* Trains the run on the data, tests it after each epoch with running statistics, and tells the callbacks. The
- * plan is the run's. The run's input must be of the data's shape, and its classes at least the data's. A loss
- * that is not finite is DV_ERROR_NONFINITE with step and learning rate. */
+/* Trains the run on the data, tests it after each epoch with running statistics (with averages, where there are), and
+ * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's. The run's
+ * input must be of the data's shape, and its classes at least the data's. A loss that is not finite is
+ * DV_ERROR_NONFINITE with step and learning rate. */
 DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
-                          const dv_train_calls *calls, dv_train_result *result, dv_error *error);
+                          const dv_train_calls *calls, dv_train_state *state, dv_train_result *result, dv_error *error);
 
-/* Mean loss and top-1 in percent over a split, with running statistics. */
-DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, double *loss, double *top1,
-                         dv_error *error);
+/* What a test found. */
+typedef struct dv_test_result {
+    double loss;       /* mean over the images */
+    double top1, top5; /* in percent */
+    size_t images;
+} dv_test_result;
 
-/* ---- the folder of a run ------------------------------------------------------------------- */
+/* Tests the run on a split, with running statistics. Of the callbacks, which may be NULL, `progress` and `stop` count.
+ */
+DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_train_calls *calls,
+                         dv_test_result *result, dv_error *error);
 
-/* A folder with what one training wrote: config.json, log.jsonl (one line per epoch), summary.json. */
-typedef struct dv_folder dv_folder;
-
-/* Makes the folder, and those above it, and begins the log. If it holds a log already: DV_ERROR_IO, or with
- * `replace` the log begins anew. */
-DV_API dv_status dv_folder_open(const char *path, int replace, dv_folder **folder, dv_error *error);
-DV_API void dv_folder_close(dv_folder *folder);
-
-/* Replaces a file of the folder by `text`, at once or not at all. */
-DV_API dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text, dv_error *error);
-
-/* Adds a line to the log; it is handed to the system before this returns. */
-DV_API dv_status dv_folder_log(dv_folder *folder, const dv_epoch_record *record, dv_error *error);
-
-/* The same line, without its end, into a buffer. */
-enum { DV_EPOCH_JSON_BYTES = 1024 };
-DV_API dv_status dv_epoch_json(const dv_epoch_record *record, char text[DV_EPOCH_JSON_BYTES], dv_error *error);
+/* Epochs that are complete and tested. */
+DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,7 @@ void cli_list_commands(const cli_command *commands);
 int cli_models(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_train(int argc, char **argv);
+int cli_eval(int argc, char **argv);
 int cli_codec(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_info(int argc, char **argv);

@@ -9,6 +9,7 @@
 
 static const cli_command commands[] = {
     {"train", "train a network", cli_train},
+    {"eval", "test a network that was trained", cli_eval},
     {"models", "list the networks there are", cli_models},
     {"plan", "say what a training will take, layer by layer", cli_plan},
     {"codec", "pack and unpack a map, and say what it costs", cli_codec},

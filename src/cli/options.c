@@ -258,12 +258,15 @@ dv_status cli_option_set(const cli_option *options, const char *name, const char
     const cli_option *option = find_option(options, name, strlen(name));
     if (option == NULL)
         return fail_unknown(options, name, error);
+    if (option->this_call)
+        return fail(error, "%s: belongs on the command line", name);
     return set_option(option, value, error);
 }
 
 void cli_options_json(const cli_option *options, dv_json *json) {
     for (; options->name != NULL; options++)
-        kinds[options->kind].write(options, json);
+        if (!options->this_call)
+            kinds[options->kind].write(options, json);
 }
 
 /* ---- help ---------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ typedef struct cli_option {
     } target;
     double minimum, maximum;  /* of integers and numbers */
     const char *const *words; /* of a word, NULL after the last */
+    int this_call;            /* says how this one call behaves: not for files of options, neither read nor written */
 } cli_option;
 
 /* The part of an option's line that says its kind, target and bounds. */
@@ -88,11 +89,12 @@ enum { CLI_CONTINUE = -1 };
  * asked for and printed, or a message was. `operands` may be NULL if the command takes none. */
 int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *operands);
 
-/* Sets one option by name, without dashes, as a recipe does. `value` must outlive the target of a text.
- * An error names the option, its value and its bounds. */
+/* Sets one option by name, without dashes, as a recipe does; not those of this call alone. `value` must outlive the
+ * target of a text. An error names the option, its value and its bounds. */
 dv_status cli_option_set(const cli_option *options, const char *name, const char *value, dv_error *error);
 
-/* Writes what all options are now into the object that is open, as a file of settings that can be read again. */
+/* Writes what all options, but those of this call alone, are now into the object that is open, as a file of settings
+ * that can be read again. */
 void cli_options_json(const cli_option *options, dv_json *json);
 
 /* Of the `count` names, the one that differs from `name` by the fewest letters, or NULL if none is near. */

@@ -1,8 +1,8 @@
-/* division train: trains a network, says how it goes, and leaves a folder with what came of it. */
+/* division train: trains a network, says how it goes, and leaves a folder with what came of it. What to do is read in
+ * train_options.c; here it is done. */
 #include "train.h"
 
 #include "cli.h"
-#include "options.h"
 
 #include <division/json.h>
 #include <division/models.h>
@@ -13,9 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONFIG_BYTES = 4096, CLI_INTERRUPTED = 130 };
-
-static const char *const precisions[] = {"f32", "bf16", NULL};
+enum { CONFIG_BYTES = 8192, CLI_INTERRUPTED = 130, NUMBER_BYTES = 24, NOTE_COUNT = 7 };
 
 /* Everything that one training holds. */
 typedef struct session {
@@ -28,9 +26,10 @@ typedef struct session {
     dv_run *run;
     dv_folder *folder; /* NULL: nothing is written */
     train_screen screen;
+    dv_train_state state;
     dv_train_result result;
-    double seconds, speed; /* sums over epochs */
-    size_t epochs;
+    int resumed;    /* from a checkpoint */
+    int configured; /* config.json is written */
 } session;
 
 /* ---- interruption -------------------------------------------------------------------------- */
@@ -88,7 +87,84 @@ static dv_status write_config(session *s, dv_error *error) {
     if (status != DV_OK)
         return status;
     strcat(text, "\n");
-    return dv_folder_write(s->folder, "config.json", text, error);
+    s->configured = 1;
+    return dv_folder_write(s->folder, DV_FOLDER_CONFIG, text, error);
+}
+
+/* ---- checkpoints --------------------------------------------------------------------------- */
+
+/* What a checkpoint says of itself, so that it can be tested without being told what it is. */
+static dv_status save(session *s, const char *name, const dv_train_state *state, dv_error *error) {
+    const train_settings *chosen = s->settings;
+    char classes[NUMBER_BYTES], side[NUMBER_BYTES], epochs[NUMBER_BYTES];
+    snprintf(classes, sizeof classes, "%zu", chosen->classes > 0 ? (size_t)chosen->classes : s->shape.classes);
+    snprintf(side, sizeof side, "%zu", s->shape.side);
+    snprintf(epochs, sizeof epochs, "%llu", (unsigned long long)dv_train_state_epochs(&s->state));
+    const dv_note notes[NOTE_COUNT] = {
+        {"model", chosen->model},
+        {"classes", classes},
+        {"side", side},
+        {"precision", train_precisions[chosen->precision]},
+        {"method", chosen->method},
+        {"data", chosen->data},
+        {"epochs", epochs},
+    };
+    dv_checkpoint_content content = {
+        .run = s->run, .state = state, .averages = state == NULL, .notes = notes, .note_count = NOTE_COUNT};
+    return dv_folder_save(s->folder, name, &content, error);
+}
+
+/* Reads a file of weights into the run. */
+static dv_status load_weights(session *s, const char *path, dv_error *error) {
+    dv_checkpoint *checkpoint;
+    int differences = 0;
+    dv_status status = dv_checkpoint_open(path, &checkpoint, error);
+    if (status != DV_OK)
+        return status;
+    dv_checkpoint_choice choice = {.averages = dv_checkpoint_has_averages(checkpoint),
+                                   .except = s->settings->init_except};
+    status = dv_checkpoint_load(checkpoint, &choice, s->run, train_tell_difference, &differences, error);
+    dv_checkpoint_close(checkpoint);
+    if (differences > 0)
+        cli_fail("weights for other classes: leave out the last layer, as in --init-except fc");
+    return status;
+}
+
+/* Goes on from the folder's checkpoint, if there is one. */
+static dv_status resume(session *s, dv_error *error) {
+    char path[TRAIN_PATH_BYTES];
+    dv_checkpoint *checkpoint;
+    int differences = 0;
+    if (snprintf(path, sizeof path, "%s/%s", s->settings->out, DV_FOLDER_LAST) >= (int)sizeof path)
+        return fail(error, DV_ERROR_OPTION, "--out: a path of %zu characters: use a shorter one",
+                    strlen(s->settings->out));
+    if (!train_is_file(path))
+        return DV_OK;
+    dv_status status = dv_checkpoint_open(path, &checkpoint, error);
+    if (status != DV_OK)
+        return status;
+    status = dv_checkpoint_resume(checkpoint, s->run, &s->state, train_tell_difference, &differences, error);
+    dv_checkpoint_close(checkpoint);
+    s->resumed = status == DV_OK;
+    return status;
+}
+
+/* ---- preparing, continued ------------------------------------------------------------------- */
+
+/* Opens the folder and reads its checkpoint or the weights to begin with. */
+static dv_status open_folder(session *s, dv_error *error) {
+    const train_settings *chosen = s->settings;
+    dv_folder_mode mode = chosen->resume ? DV_FOLDER_GO_ON : chosen->replace ? DV_FOLDER_REPLACE : DV_FOLDER_NEW;
+    dv_status status = DV_OK;
+    if (chosen->resume)
+        status = resume(s, error);
+    if (status == DV_OK && chosen->init != NULL && !s->resumed)
+        status = load_weights(s, chosen->init, error);
+    if (status == DV_OK && chosen->out != NULL)
+        status = dv_folder_open(chosen->out, mode, &s->folder, error);
+    if (status == DV_OK && s->folder != NULL && !s->resumed)
+        status = write_config(s, error);
+    return status;
 }
 
 /* The folder comes last: a call that can't work leaves nothing behind. */
@@ -101,11 +177,7 @@ static dv_status prepare(session *s, dv_error *error) {
         status = train_make_plan(chosen, &s->shape, chosen->method, (size_t)chosen->batch, &s->graph, &s->plan, error);
     if (status == DV_OK)
         status = dv_run_new(s->plan, chosen->options.seed, &s->run, error);
-    if (status == DV_OK && chosen->out != NULL)
-        status = dv_folder_open(chosen->out, chosen->replace, &s->folder, error);
-    if (status == DV_OK && s->folder != NULL)
-        status = write_config(s, error);
-    return status;
+    return status == DV_OK ? open_folder(s, error) : status;
 }
 
 static void release(session *s) {
@@ -123,13 +195,25 @@ static void show_step(void *context, const dv_train_progress *progress) {
     train_screen_step(&s->screen, progress);
 }
 
-static dv_status show_epoch(void *context, const dv_epoch_record *record, dv_error *error) {
+/* The best weights, then the line of the log, then (in keep_state) the checkpoint to go on from: whoever is killed in
+ * between does this epoch again and writes the same. */
+static dv_status keep_epoch(void *context, const dv_epoch_record *record, dv_error *error) {
     session *s = context;
+    dv_status status = DV_OK;
     train_screen_epoch(&s->screen, record, s->settings->options.epochs);
-    s->seconds += record->seconds;
-    s->speed += record->images_per_second;
-    s->epochs++;
-    return s->folder != NULL ? dv_folder_log(s->folder, record, error) : DV_OK;
+    if (s->folder != NULL && record->improved)
+        status = save(s, DV_FOLDER_BEST, NULL, error);
+    if (s->folder != NULL && status == DV_OK)
+        status = dv_folder_log(s->folder, record, error);
+    return status;
+}
+
+static dv_status keep_state(void *context, const dv_train_state *state, dv_error *error) {
+    session *s = context;
+    dv_status status = DV_OK;
+    if (s->folder != NULL && !s->configured) /* options that go on; those that do not fit never get here */
+        status = write_config(s, error);
+    return s->folder != NULL && status == DV_OK ? save(s, DV_FOLDER_LAST, state, error) : status;
 }
 
 static void describe_run(const session *s, dv_json *json) {
@@ -138,7 +222,7 @@ static void describe_run(const session *s, dv_json *json) {
     dv_json_text(json, "model", s->settings->model);
     dv_json_text(json, "data", s->settings->data);
     dv_json_text(json, "method", s->settings->method);
-    dv_json_text(json, "precision", precisions[s->settings->precision]);
+    dv_json_text(json, "precision", train_precisions[s->settings->precision]);
     dv_json_integer(json, "batch", s->settings->batch);
     dv_json_unsigned(json, "epochs", last->epoch);
     dv_json_unsigned(json, "steps", last->steps);
@@ -146,9 +230,10 @@ static void describe_run(const session *s, dv_json *json) {
     dv_json_number(json, "train_loss", last->train_loss);
     dv_json_number(json, "test_loss", last->test_loss);
     dv_json_number(json, "test_top1", last->test_top1);
-    dv_json_number(json, "best_top1", s->result.best_top1);
-    dv_json_number(json, "images_per_second", s->speed / (double)s->epochs);
-    dv_json_number(json, "seconds", s->seconds);
+    dv_json_number(json, "best_top1", s->state.best_top1);
+    dv_json_number(json, "images_per_second",
+                   (double)(s->state.all_images + s->state.images) / (s->state.training_seconds + s->state.seconds));
+    dv_json_number(json, "seconds", s->state.all_seconds + s->state.seconds);
     dv_json_unsigned(json, "activation_bytes", plan.activations);
     dv_json_unsigned(json, "planned_bytes", plan.planned);
     dv_json_unsigned(json, "peak_bytes", dv_memory_peak());
@@ -157,7 +242,7 @@ static void describe_run(const session *s, dv_json *json) {
 static dv_status write_summary(session *s, dv_error *error) {
     char text[CONFIG_BYTES];
     dv_json json;
-    if (s->folder == NULL)
+    if (s->folder == NULL || s->result.last.epoch == 0) /* nothing was left to do: what is there stays */
         return DV_OK;
     dv_json_to_buffer(&json, text, sizeof text - 1);
     dv_json_object(&json, NULL);
@@ -167,18 +252,20 @@ static dv_status write_summary(session *s, dv_error *error) {
     if (status != DV_OK)
         return status;
     strcat(text, "\n");
-    return dv_folder_write(s->folder, "summary.json", text, error);
+    return dv_folder_write(s->folder, DV_FOLDER_SUMMARY, text, error);
 }
 
 static dv_status train(session *s, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(s->plan);
-    dv_train_calls calls = {show_step, show_epoch, s, &interrupted};
+    dv_train_calls calls = {show_step, keep_epoch, keep_state, s, &interrupted};
     train_screen_plan(&s->screen, &plan);
-    dv_status status = dv_train(s->run, s->plan, s->data, &s->settings->options, &calls, &s->result, error);
+    if (s->settings->resume)
+        train_screen_resume(&s->screen, &s->state, s->resumed);
+    dv_status status = dv_train(s->run, s->plan, s->data, &s->settings->options, &calls, &s->state, &s->result, error);
     if (status == DV_OK)
         status = write_summary(s, error);
     if (status == DV_OK)
-        train_screen_end(&s->screen, &plan, &s->result);
+        train_screen_end(&s->screen, &plan, &s->state);
     train_screen_wipe(&s->screen);
     return status;
 }
@@ -189,12 +276,19 @@ static int finish(const session *s) {
     int code = cli_finish();
     if (code != CLI_SUCCESS || !s->result.stopped)
         return code;
-    cli_fail("interrupted after step %llu: the log is complete up to there", (unsigned long long)s->result.last.steps);
+    if (s->folder != NULL)
+        cli_fail("interrupted after step %llu: --resume goes on from there", (unsigned long long)s->state.step);
+    else
+        cli_fail("interrupted after step %llu: nothing was kept, for want of --out", (unsigned long long)s->state.step);
     return CLI_INTERRUPTED;
 }
 
-static int run(const train_settings *chosen, const cli_option *table) {
-    session s = {.settings = chosen, .table = table, .screen = train_screen_new(chosen)};
+static int run(const train_choice *choice) {
+    const train_settings *chosen = &choice->settings;
+    session s = {.settings = chosen,
+                 .table = choice->table,
+                 .screen = train_screen_new(chosen),
+                 .state = dv_train_state_default()};
     dv_error error;
     if (chosen->threads > 0)
         omp_set_num_threads(chosen->threads);
@@ -210,73 +304,11 @@ static int run(const train_settings *chosen, const cli_option *table) {
     return code;
 }
 
-/* Appends what there is of methods, data sets and schedules to the help. */
-static void describe_choices(char *text, size_t bytes) {
-    size_t used = (size_t)snprintf(text, bytes, "Methods:\n");
-    for (size_t i = 0; dv_method_name_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %-12s %s\n", dv_method_name_at(i), dv_method_help_at(i));
-    if (used < bytes)
-        used += (size_t)snprintf(text + used, bytes - used, "Data sets:\n");
-    for (size_t i = 0; dv_dataset_usage_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %s\n               %s\n", dv_dataset_usage_at(i),
-                                 dv_dataset_help_at(i));
-    if (used < bytes)
-        used += (size_t)snprintf(text + used, bytes - used, "Schedules:\n");
-    for (size_t i = 0; dv_schedule_name_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %s\n", dv_schedule_name_at(i));
-}
-
 int cli_train(int argc, char **argv) {
-    train_settings chosen = {.model = "resnet20",
-                             .data = "synthetic",
-                             .method = "division",
-                             .schedule = "cosine",
-                             .batch = 128,
-                             .epochs = 10,
-                             .accumulate = 1,
-                             .options = dv_train_options_default()};
-    dv_train_options *o = &chosen.options;
-    char details[2048];
-    const cli_option options[] = {
-        {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&chosen.model)},
-        {"data", "DATA", "what to learn from", CLI_TEXT(&chosen.data)},
-        {"method", "METHOD", "how activations are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&chosen.method)},
-        {"precision", NULL, "of activations", CLI_WORD(&chosen.precision, precisions)},
-        {"batch", "N", "images per batch", CLI_INTEGER(&chosen.batch, 1, 1 << 20)},
-        {"accumulate", "N", "batches per step", CLI_INTEGER(&chosen.accumulate, 1, 65536)},
-        {"epochs", "N", "passes over the data", CLI_INTEGER(&chosen.epochs, 1, 100000)},
-        {"steps", "N", "stop after so many steps; 0 for never", CLI_UNSIGNED(&chosen.steps)},
-        {"lr", "RATE", "learning rate", CLI_NUMBER(&o->schedule.rate, 0, 1000)},
-        {"schedule", "SCHEDULE", "how the rate goes down", CLI_TEXT(&chosen.schedule)},
-        {"warmup", "EPOCHS", "over which the rate goes up first", CLI_NUMBER(&o->schedule.warmup, 0, 10000)},
-        {"momentum", "M", "of the optimizer", CLI_NUMBER(&o->sgd.momentum, 0, 0.999999)},
-        {"nesterov", NULL, "Nesterov's momentum", CLI_FLAG(&o->sgd.nesterov)},
-        {"weight-decay", "D", "of the optimizer", CLI_NUMBER(&o->sgd.weight_decay, 0, 1)},
-        {"label-smoothing", "S", "of the loss", CLI_NUMBER(&o->label_smoothing, 0, 0.999999)},
-        {"classes", "N", "outputs of the network; 0 for the data's", CLI_INTEGER(&chosen.classes, 0, 1 << 20)},
-        {"seed", "N", "of weights, order and rounding", CLI_UNSIGNED(&o->seed)},
-        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},
-        {"out", "RUN", "folder for config.json, log.jsonl and summary.json", CLI_TEXT(&chosen.out)},
-        {"replace", NULL, "replace the run that is in the folder", CLI_FLAG(&chosen.replace)},
-        {"quiet", NULL, "print nothing but errors", CLI_FLAG(&chosen.quiet)},
-        {"json", NULL, "print a JSON object per epoch", CLI_FLAG(&chosen.json)},
-        CLI_OPTIONS_END,
-    };
-    const cli_usage usage = {
-        .command = "train",
-        .summary = "Trains a network, tests it after each epoch, and prints what it takes. The memory that is planned\n"
-                   "before the first step is the memory it will take. Ctrl-C ends it after the step.\n",
-        .details = details,
-        .options = options};
-    dv_error error;
-    describe_choices(details, sizeof details);
-    int code = cli_parse(&usage, argc, argv, NULL);
-    if (code != CLI_CONTINUE)
-        return code;
-    if (dv_schedule_parse(chosen.schedule, &o->schedule, &error) != DV_OK)
-        return cli_report(&error);
-    o->epochs = (size_t)chosen.epochs;
-    o->accumulate = (size_t)chosen.accumulate;
-    o->steps = chosen.steps;
-    return run(&chosen, options);
+    train_choice choice;
+    int code = train_choose(argc, argv, &choice);
+    if (code == CLI_CONTINUE)
+        code = run(&choice);
+    train_forget(&choice);
+    return code;
 }

@@ -2,17 +2,47 @@
 #ifndef DV_CLI_TRAIN_H
 #define DV_CLI_TRAIN_H
 
+#include "options.h"
+
+#include <division/checkpoint.h>
+#include <division/folder.h>
 #include <division/graph.h>
+#include <division/recipe.h>
 #include <division/train.h>
 
-/* What the command line says, as far as it is not in dv_train_options. */
+enum { TRAIN_OPTION_COUNT = 48, TRAIN_PATH_BYTES = 4096 };
+
+/* What the command line and the recipe say, as far as it is not in dv_train_options. */
 typedef struct train_settings {
-    const char *model, *data, *method, *schedule, *out;
+    const char *model, *data, *method, *schedule, *out, *init, *init_except;
     int batch, epochs, accumulate, precision, classes, threads;
-    int replace, quiet, json;
+    int replace, resume, quiet, json;
     uint64_t steps;
+    double save_minutes;
     dv_train_options options;
 } train_settings;
+
+/* The settings with all that they stand on. */
+typedef struct train_choice {
+    train_settings settings;
+    cli_option table[TRAIN_OPTION_COUNT]; /* of the settings */
+    dv_recipe *recipe, *config;           /* whose text the settings may point to; NULL: none */
+} train_choice;
+
+/* "f32", "bf16", NULL. */
+extern const char *const train_precisions[];
+
+/* Reads the recipe, the options of the run that is to go on, and the command line, each over what came before.
+ * Returns CLI_CONTINUE or an exit code. train_forget must follow either way. */
+int train_choose(int argc, char **argv, train_choice *choice);
+void train_forget(train_choice *choice);
+
+/* True if there is such a file, or folder. */
+int train_is_file(const char *path);
+int train_is_folder(const char *path);
+
+/* Prints a difference between a checkpoint and a network, the first few of them. `context` is an int that counts. */
+void train_tell_difference(void *context, const char *text);
 
 /* The screen: where the live line stands, and what it may show. */
 typedef struct train_screen {
@@ -28,6 +58,9 @@ train_screen train_screen_new(const train_settings *settings);
 /* The plan, before the first step: one line with bytes by purpose. */
 void train_screen_plan(train_screen *screen, const dv_plan_summary *plan);
 
+/* Where a training that goes on begins; `resumed` if there was a checkpoint. */
+void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed);
+
 /* After a step: redraws the live line ten times a second, or prints a line a minute where there is no terminal. */
 void train_screen_step(train_screen *screen, const dv_train_progress *progress);
 
@@ -35,7 +68,7 @@ void train_screen_step(train_screen *screen, const dv_train_progress *progress);
 void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs);
 
 /* At the end: what was planned and what it took. */
-void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_result *result);
+void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_state *state);
 
 /* Wipes the live line, so that a message can be printed. */
 void train_screen_wipe(train_screen *screen);

@@ -53,6 +53,17 @@ void train_screen_plan(train_screen *screen, const dv_plan_summary *plan) {
     fflush(stdout);
 }
 
+void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed) {
+    if (silent(screen))
+        return;
+    if (resumed)
+        printf("goes on after step %llu; epochs complete: %llu\n", (unsigned long long)state->step,
+               (unsigned long long)dv_train_state_epochs(state));
+    else
+        printf("no checkpoint yet: begins at the start\n");
+    fflush(stdout);
+}
+
 /* "1:02:03 left", "4:05 left", or nothing. */
 static const char *left_text(double seconds, char text[LEFT_TEXT]) {
     text[0] = '\0';
@@ -104,13 +115,13 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
     fflush(stdout);
 }
 
-void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_result *result) {
+void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_state *state) {
     char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
     train_screen_wipe(screen);
     if (silent(screen))
         return;
-    if (!isnan(result->best_top1))
-        printf("best test top-1 %.2f %%\n", result->best_top1);
+    if (!isnan(state->best_top1))
+        printf("best test top-1 %.2f %%\n", state->best_top1);
     printf("planned %s, activations %s, peak %s resident\n", cli_bytes_text((double)plan->planned, planned),
            cli_bytes_text((double)plan->activations, activations), cli_bytes_text((double)dv_memory_peak(), peak));
 }

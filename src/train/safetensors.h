@@ -10,6 +10,7 @@
 #ifndef DV_TRAIN_SAFETENSORS_H
 #define DV_TRAIN_SAFETENSORS_H
 
+#include <division/checkpoint.h>
 #include <division/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,10 +26,6 @@ typedef struct dv_safetensor {
     size_t shape[DV_SAFETENSORS_MAX_RANK], count;
     uint64_t begin, end; /* in bytes from the start of the arrays */
 } dv_safetensor;
-
-typedef struct dv_note {
-    const char *name, *value;
-} dv_note;
 
 typedef struct dv_safetensors dv_safetensors;
 

@@ -1,0 +1,77 @@
+/* Checkpoints: the weights of a run in a file, and what it takes to go on training.
+ *
+ * A file in the format safetensors, with the names, shapes and order of elements of torchvision's networks, so that
+ * weights travel both ways:
+ *
+ *     layer1.0.conv1.weight ...            parameters and running statistics
+ *     optimizer.velocity.NAME              the optimizer's momentum; only where training can go on
+ *     average.NAME                         averages of the weights; likewise, and only if there are any
+ *     __metadata__                         notes: where training is, and whatever the caller adds
+ *
+ * A file is replaced at once or not at all: after a crash there is the old one or the new one. */
+#ifndef DIVISION_CHECKPOINT_H
+#define DIVISION_CHECKPOINT_H
+
+#include <division/export.h>
+#include <division/graph.h>
+#include <division/status.h>
+#include <division/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A line about a checkpoint. Both are the caller's. */
+typedef struct dv_note {
+    const char *name, *value;
+} dv_note;
+
+/* What to write. */
+typedef struct dv_checkpoint_content {
+    const dv_run *run;
+    const dv_train_state *state; /* to go on training; NULL: the weights alone */
+    int averages;                /* without a state: the averages are written as the weights */
+    const dv_note *notes;        /* [note_count] */
+    size_t note_count;
+} dv_checkpoint_content;
+
+DV_API dv_status dv_checkpoint_write(const char *path, const dv_checkpoint_content *content, dv_error *error);
+
+/* A checkpoint, open for reading. */
+typedef struct dv_checkpoint dv_checkpoint;
+
+/* Opens and checks a file; of any program, as long as its format is safetensors. */
+DV_API dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_error *error);
+DV_API void dv_checkpoint_close(dv_checkpoint *checkpoint);
+
+/* A note of a checkpoint, or NULL; it lives as long as the checkpoint is open. */
+DV_API const char *dv_checkpoint_note(const dv_checkpoint *checkpoint, const char *name);
+
+/* True if there are averages of the weights. */
+DV_API int dv_checkpoint_has_averages(const dv_checkpoint *checkpoint);
+
+/* Which weights to take. */
+typedef struct dv_checkpoint_choice {
+    int averages;       /* the averages instead of the weights */
+    const char *except; /* names that begin with this stay as they are in the run; NULL: none */
+} dv_checkpoint_choice;
+
+/* A difference between a checkpoint and a run: `text` has the name and what is wrong with it, and ends with the call.
+ */
+typedef void (*dv_difference_call)(void *context, const char *text);
+
+/* Reads parameters and running statistics into a run. Every one must be there with its shape, and nothing else, but
+ * for what belongs to training and for PyTorch's num_batches_tracked: otherwise DV_ERROR_FORMAT, the run is as it was,
+ * and `tell`, which may be NULL, gets each difference. */
+DV_API dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoint_choice *choice, dv_run *run,
+                                    dv_difference_call tell, void *context, dv_error *error);
+
+/* Reads all that it takes to go on: weights, the optimizer's arrays, averages if the run has them, the state. */
+DV_API dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
+                                      dv_difference_call tell, void *context, dv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

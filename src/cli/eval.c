@@ -1,0 +1,183 @@
+/* division eval: tests the weights of a run, or of any file with such weights, and prints accuracy and loss. */
+#include "cli.h"
+#include "options.h"
+#include "train.h"
+
+#include <division/json.h>
+#include <division/models.h>
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const precisions[] = {"auto", "f32", "bf16", NULL};
+static const char *const splits[] = {"test", "train", NULL};
+
+typedef struct eval_settings {
+    const char *path, *model, *data;
+    int precision, split, batch, classes, threads, json;
+} eval_settings;
+
+/* Everything that a test holds. */
+typedef struct evaluation {
+    const eval_settings *settings;
+    char path[TRAIN_PATH_BYTES]; /* of the checkpoint */
+    dv_checkpoint *checkpoint;
+    const char *model, *data; /* as given, or as the checkpoint says */
+    dv_dataset *dataset;
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_run *run;
+    dv_test_result result;
+} evaluation;
+
+static dv_status fail(dv_error *error, const char *text) {
+    snprintf(error->text, sizeof error->text, "%s", text);
+    return error->status = DV_ERROR_OPTION;
+}
+
+/* Of a run the best weights; the last ones if there are no best. */
+static void find_checkpoint(evaluation *e) {
+    const char *path = e->settings->path;
+    snprintf(e->path, sizeof e->path, train_is_folder(path) ? "%s/" DV_FOLDER_BEST : "%s", path);
+    if (train_is_folder(path) && !train_is_file(e->path))
+        snprintf(e->path, sizeof e->path, "%s/" DV_FOLDER_LAST, path);
+}
+
+static dv_status open_checkpoint(evaluation *e, dv_error *error) {
+    const eval_settings *s = e->settings;
+    find_checkpoint(e);
+    dv_status status = dv_checkpoint_open(e->path, &e->checkpoint, error);
+    if (status != DV_OK)
+        return status;
+    e->model = s->model != NULL ? s->model : dv_checkpoint_note(e->checkpoint, "model");
+    e->data = s->data != NULL ? s->data : dv_checkpoint_note(e->checkpoint, "data");
+    if (e->model == NULL)
+        return fail(error, "--model: the file does not say which network it is of: give its name");
+    if (e->data == NULL)
+        return fail(error, "--data: the file does not say what it was trained with: give the data");
+    return DV_OK;
+}
+
+static dv_type type_of(const evaluation *e) {
+    const char *note = dv_checkpoint_note(e->checkpoint, "precision");
+    int as_trained = note != NULL && strcmp(note, "bf16") == 0;
+    return e->settings->precision == 2 || (e->settings->precision == 0 && as_trained) ? DV_BF16 : DV_F32;
+}
+
+static size_t classes_of(const evaluation *e, const dv_dataset_shape *shape) {
+    const char *note = dv_checkpoint_note(e->checkpoint, "classes");
+    size_t trained = note != NULL ? strtoull(note, NULL, 10) : 0;
+    if (e->settings->classes > 0)
+        return (size_t)e->settings->classes;
+    return trained > 0 && trained <= 1 << 20 ? trained : shape->classes;
+}
+
+static dv_status make_run(evaluation *e, dv_error *error) {
+    dv_plan_options options = dv_plan_options_default();
+    dv_dataset_shape shape = dv_dataset_describe(e->dataset);
+    options.method = "none";
+    options.inference = 1;
+    dv_status status = dv_model_build(e->model, type_of(e), (size_t)e->settings->batch, classes_of(e, &shape),
+                                      shape.side, &e->graph, error);
+    if (status == DV_OK)
+        status = dv_plan_new(e->graph, &options, &e->plan, error);
+    if (status == DV_OK)
+        status = dv_run_new(e->plan, 0, &e->run, error);
+    return status;
+}
+
+static dv_status load(evaluation *e, dv_error *error) {
+    dv_checkpoint_choice choice = {.averages = dv_checkpoint_has_averages(e->checkpoint)};
+    int differences = 0;
+    return dv_checkpoint_load(e->checkpoint, &choice, e->run, train_tell_difference, &differences, error);
+}
+
+static dv_status evaluate(evaluation *e, dv_error *error) {
+    dv_status status = open_checkpoint(e, error);
+    if (status == DV_OK)
+        status = dv_dataset_open(e->data, &e->dataset, error);
+    if (status == DV_OK)
+        status = make_run(e, error);
+    if (status == DV_OK)
+        status = load(e, error);
+    if (status == DV_OK)
+        status = dv_test(e->run, e->dataset, e->settings->split == 0 ? DV_TEST : DV_TRAIN, NULL, &e->result, error);
+    return status;
+}
+
+static void release(evaluation *e) {
+    dv_run_free(e->run);
+    dv_plan_free(e->plan);
+    dv_graph_free(e->graph);
+    dv_dataset_close(e->dataset);
+    dv_checkpoint_close(e->checkpoint);
+}
+
+/* ---- the result ---------------------------------------------------------------------------- */
+
+static void print_json(const evaluation *e) {
+    dv_json json;
+    dv_json_to_file(&json, stdout);
+    dv_json_object(&json, NULL);
+    dv_json_text(&json, "file", e->path);
+    dv_json_text(&json, "model", e->model);
+    dv_json_text(&json, "data", e->data);
+    dv_json_text(&json, "split", splits[e->settings->split]);
+    dv_json_unsigned(&json, "images", e->result.images);
+    dv_json_number(&json, "top1", e->result.top1);
+    dv_json_number(&json, "top5", e->result.top5);
+    dv_json_number(&json, "loss", e->result.loss);
+    dv_json_end(&json);
+    dv_json_finish(&json, NULL); /* cli_finish says what could not be written */
+}
+
+static void print_text(const evaluation *e) {
+    cli_line("weights", "%s", e->path);
+    cli_line("model", "%s", e->model);
+    cli_line("data", "%s, %zu images to %s", e->data, e->result.images, splits[e->settings->split]);
+    cli_line("top-1", "%.2f %%", e->result.top1);
+    cli_line("top-5", "%.2f %%", e->result.top5);
+    cli_line("loss", "%.4f", e->result.loss);
+}
+
+int cli_eval(int argc, char **argv) {
+    eval_settings chosen = {.batch = 128};
+    const cli_option options[] = {
+        {"data", "DATA", "what to test with; if not given, what it was trained with", CLI_TEXT(&chosen.data)},
+        {"model", "MODEL", "the network; if not given, what the file says", CLI_TEXT(&chosen.model)},
+        {"split", NULL, "which images", CLI_WORD(&chosen.split, splits)},
+        {"precision", NULL, "of activations; auto: as trained", CLI_WORD(&chosen.precision, precisions)},
+        {"batch", "N", "images at once", CLI_INTEGER(&chosen.batch, 1, 1 << 20)},
+        {"classes", "N", "outputs of the network; 0 for what the file or the data says",
+         CLI_INTEGER(&chosen.classes, 0, 1 << 20)},
+        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},
+        {"json", NULL, "print JSON", CLI_FLAG(&chosen.json)},
+        CLI_OPTIONS_END,
+    };
+    const cli_usage usage = {
+        .command = "eval",
+        .operands = "RUN|FILE",
+        .summary =
+            "Tests a network with the weights of a run (its best ones) or of a safetensors file, with torchvision's\n"
+            "names. Where a file has averages of the weights, as the last.safetensors of a run may, it tests those.\n",
+        .options = options,
+        .minimum_operands = 1,
+        .maximum_operands = 1};
+    cli_operands operands;
+    int code = cli_parse(&usage, argc, argv, &operands);
+    if (code != CLI_CONTINUE)
+        return code;
+    chosen.path = operands.at[0];
+    evaluation e = {.settings = &chosen};
+    dv_error error;
+    if (chosen.threads > 0)
+        omp_set_num_threads(chosen.threads);
+    dv_status status = evaluate(&e, &error);
+    if (status == DV_OK)
+        (chosen.json ? print_json : print_text)(&e);
+    code = status == DV_OK ? cli_finish() : cli_report(&error);
+    release(&e);
+    return code;
+}

@@ -1,0 +1,264 @@
+/* Reading checkpoints: first everything is compared, then everything is read. */
+#include "train/checkpoint.h"
+
+#include "base/file.h"
+#include "base/status.h"
+#include "train/safetensors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 256, TEXT_BYTES = 640, SHAPE_BYTES = 128 };
+
+struct dv_checkpoint {
+    char *path;
+    dv_safetensors *file;
+};
+
+dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_error *error) {
+    if (path == NULL || checkpoint == NULL)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "checkpoint: path or checkpoint is NULL");
+    dv_checkpoint *made = calloc(1, sizeof *made);
+    char *copy = strdup(path);
+    if (made == NULL || copy == NULL) {
+        free(made);
+        free(copy);
+        return dv_fail(error, DV_ERROR_MEMORY, "no memory to read %s: free some", dv_file_shown(path));
+    }
+    made->path = copy;
+    dv_status status = dv_safetensors_open(path, &made->file, error);
+    if (status == DV_OK)
+        *checkpoint = made;
+    else
+        dv_checkpoint_close(made);
+    return status;
+}
+
+void dv_checkpoint_close(dv_checkpoint *checkpoint) {
+    if (checkpoint == NULL)
+        return;
+    dv_safetensors_close(checkpoint->file);
+    free(checkpoint->path);
+    free(checkpoint);
+}
+
+const char *dv_checkpoint_note(const dv_checkpoint *checkpoint, const char *name) {
+    return dv_safetensors_note(checkpoint->file, name);
+}
+
+static bool begins_with(const char *text, const char *prefix) {
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), least = strlen(end);
+    return length >= least && strcmp(text + length - least, end) == 0;
+}
+
+int dv_checkpoint_has_averages(const dv_checkpoint *checkpoint) {
+    const dv_safetensor *tensor;
+    for (size_t i = 0; (tensor = dv_safetensors_at(checkpoint->file, i)) != NULL; i++)
+        if (begins_with(tensor->name, DV_PREFIX_AVERAGE))
+            return 1;
+    return 0;
+}
+
+/* ---- comparing ----------------------------------------------------------------------------- */
+
+/* A comparison under way. */
+typedef struct comparison {
+    const dv_checkpoint *checkpoint;
+    const dv_run *run;
+    const char *except;
+    dv_difference_call tell;
+    void *context;
+    size_t missing, unexpected, different;
+    char first[NAME_BYTES]; /* for the message */
+} comparison;
+
+/* Which array of a parameter stands under a prefix. */
+typedef float *(*array_of)(const dv_run_parameter *parameter);
+
+static float *data_of(const dv_run_parameter *parameter) {
+    return parameter->data;
+}
+
+static float *velocity_of(const dv_run_parameter *parameter) {
+    return parameter->optimizer;
+}
+
+static float *average_of(const dv_run_parameter *parameter) {
+    return parameter->average;
+}
+
+/* "[64, 3, 7, 7]" */
+static const char *shape_text(int rank, const size_t *shape, char text[SHAPE_BYTES]) {
+    size_t used = (size_t)snprintf(text, SHAPE_BYTES, "[");
+    for (int d = 0; d < rank && used < SHAPE_BYTES; d++)
+        used += (size_t)snprintf(text + used, SHAPE_BYTES - used, "%s%zu", d > 0 ? ", " : "", shape[d]);
+    if (used < SHAPE_BYTES)
+        snprintf(text + used, SHAPE_BYTES - used, "]");
+    return text;
+}
+
+/* Counts a difference and tells of it. */
+static void count(comparison *c, size_t *kind, const char *text) {
+    if (c->missing + c->unexpected + c->different == 0)
+        snprintf(c->first, NAME_BYTES, "%.100s", text);
+    ++*kind;
+    if (c->tell != NULL)
+        c->tell(c->context, text);
+}
+
+static bool left_out(const comparison *c, const char *name) {
+    return c->except != NULL && c->except[0] != '\0' && begins_with(name, c->except);
+}
+
+static bool same_shape(const dv_safetensor *tensor, const dv_run_parameter *parameter) {
+    if (tensor->rank != parameter->rank)
+        return false;
+    for (int d = 0; d < tensor->rank; d++)
+        if (tensor->shape[d] != parameter->shape[d])
+            return false;
+    return true;
+}
+
+static void compare_one(comparison *c, const char *prefix, const dv_run_parameter *parameter) {
+    char name[NAME_BYTES], text[TEXT_BYTES], is[SHAPE_BYTES], wanted[SHAPE_BYTES];
+    snprintf(name, sizeof name, "%s%s", prefix, parameter->name);
+    const dv_safetensor *tensor = dv_safetensors_find(c->checkpoint->file, name);
+    shape_text(parameter->rank, parameter->shape, wanted);
+    if (tensor == NULL) {
+        snprintf(text, sizeof text, "missing: %s %s", name, wanted);
+        count(c, &c->missing, text);
+    } else if (!same_shape(tensor, parameter)) {
+        snprintf(text, sizeof text, "other shape: %s is %s, should be %s", name,
+                 shape_text(tensor->rank, tensor->shape, is), wanted);
+        count(c, &c->different, text);
+    }
+}
+
+static void compare_arrays(comparison *c, const char *prefix, array_of array) {
+    const dv_run_parameter *parameter;
+    for (size_t i = 0; (parameter = dv_run_parameter_at(c->run, i)) != NULL; i++)
+        if (array(parameter) != NULL && !left_out(c, parameter->name))
+            compare_one(c, prefix, parameter);
+}
+
+static bool is_in_run(const comparison *c, const char *name) {
+    const dv_run_parameter *parameter;
+    for (size_t i = 0; (parameter = dv_run_parameter_at(c->run, i)) != NULL; i++)
+        if (strcmp(parameter->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What a checkpoint may have besides the weights. */
+static bool is_of_training(const char *name) {
+    return begins_with(name, DV_PREFIX_VELOCITY) || begins_with(name, DV_PREFIX_AVERAGE) ||
+           ends_with(name, ".num_batches_tracked");
+}
+
+static void find_unexpected(comparison *c) {
+    const dv_safetensor *tensor;
+    char text[TEXT_BYTES], is[SHAPE_BYTES];
+    for (size_t i = 0; (tensor = dv_safetensors_at(c->checkpoint->file, i)) != NULL; i++) {
+        if (is_of_training(tensor->name) || left_out(c, tensor->name) || is_in_run(c, tensor->name))
+            continue;
+        snprintf(text, sizeof text, "unexpected: %.200s %s", tensor->name, shape_text(tensor->rank, tensor->shape, is));
+        count(c, &c->unexpected, text);
+    }
+}
+
+/* Fails if there were differences, with how many and the first of them. */
+static dv_status conclude(const comparison *c, dv_error *error) {
+    size_t all = c->missing + c->unexpected + c->different;
+    if (all == 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT,
+                   "%.60s is not of this network: %zu missing, %zu unexpected, %zu of other shape (%.80s%s): give the "
+                   "right model and classes",
+                   dv_file_shown(c->checkpoint->path), c->missing, c->unexpected, c->different, c->first,
+                   all > 1 ? "; ..." : "");
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static dv_status read_arrays(const comparison *c, const char *prefix, array_of array, dv_error *error) {
+    const dv_run_parameter *parameter;
+    for (size_t i = 0; (parameter = dv_run_parameter_at(c->run, i)) != NULL; i++) {
+        char name[NAME_BYTES];
+        if (array(parameter) == NULL || left_out(c, parameter->name))
+            continue;
+        snprintf(name, sizeof name, "%s%s", prefix, parameter->name);
+        const dv_safetensor *tensor = dv_safetensors_find(c->checkpoint->file, name);
+        DV_TRY(dv_safetensors_read(c->checkpoint->file, tensor, array(parameter), error));
+    }
+    return DV_OK;
+}
+
+dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoint_choice *choice, dv_run *run,
+                             dv_difference_call tell, void *context, dv_error *error) {
+    comparison c = {.checkpoint = checkpoint, .run = run, .except = choice->except, .tell = tell, .context = context};
+    const char *prefix = choice->averages ? DV_PREFIX_AVERAGE : "";
+    compare_arrays(&c, prefix, data_of);
+    find_unexpected(&c);
+    DV_TRY(conclude(&c, error));
+    return read_arrays(&c, prefix, data_of, error);
+}
+
+/* Reads one note of the state. */
+static dv_status read_field(const dv_checkpoint *checkpoint, const dv_state_field *field, dv_train_state *state,
+                            dv_error *error) {
+    const char *text = dv_checkpoint_note(checkpoint, field->name);
+    void *member = (char *)state + field->offset;
+    char *end = NULL;
+    errno = 0;
+    if (text != NULL && field->is_number)
+        *(double *)member = strtod(text, &end);
+    else if (text != NULL && text[0] >= '0' && text[0] <= '9')
+        *(uint64_t *)member = strtoull(text, &end, 10);
+    if (end != NULL && end != text && *end == '\0' && (field->is_number || errno != ERANGE))
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT,
+                   "%.100s can't be gone on from: its note %s is %.20s: start from its weights alone (--init)",
+                   dv_file_shown(checkpoint->path), field->name, text != NULL ? text : "missing");
+}
+
+/* A state that no training leaves would make the loop count wrongly. */
+static bool is_possible(const dv_train_state *state) {
+    return state->steps_per_epoch > 0 && state->correct <= state->images && (state->images == 0 || state->step > 0) &&
+           state->seconds >= 0 && state->all_seconds >= 0 && state->training_seconds >= 0;
+}
+
+static dv_status read_state(const dv_checkpoint *checkpoint, dv_train_state *state, dv_error *error) {
+    dv_train_state read = dv_train_state_default();
+    for (size_t i = 0; i < DV_STATE_FIELDS; i++)
+        DV_TRY(read_field(checkpoint, &dv_state_fields[i], &read, error));
+    if (!is_possible(&read))
+        return dv_fail(error, DV_ERROR_FORMAT, "%.100s can't be gone on from: its notes contradict each other",
+                       dv_file_shown(checkpoint->path));
+    *state = read;
+    return DV_OK;
+}
+
+dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
+                               dv_difference_call tell, void *context, dv_error *error) {
+    static const struct {
+        const char *prefix;
+        array_of array;
+    } parts[] = {{"", data_of}, {DV_PREFIX_VELOCITY, velocity_of}, {DV_PREFIX_AVERAGE, average_of}};
+    comparison c = {.checkpoint = checkpoint, .run = run, .tell = tell, .context = context};
+    dv_train_state read;
+    DV_TRY(read_state(checkpoint, &read, error));
+    for (size_t i = 0; i < 3; i++)
+        compare_arrays(&c, parts[i].prefix, parts[i].array);
+    find_unexpected(&c);
+    DV_TRY(conclude(&c, error));
+    for (size_t i = 0; i < 3; i++)
+        DV_TRY(read_arrays(&c, parts[i].prefix, parts[i].array, error));
+    *state = read;
+    return DV_OK;
+}

@@ -1,0 +1,21 @@
+/* What writing and reading checkpoints share: the names of arrays and notes. */
+#ifndef DV_TRAIN_CHECKPOINT_H
+#define DV_TRAIN_CHECKPOINT_H
+
+#include <division/checkpoint.h>
+
+/* Arrays of a parameter, by what stands in front of its name. */
+#define DV_PREFIX_VELOCITY "optimizer.velocity."
+#define DV_PREFIX_AVERAGE "average."
+
+/* The notes that are a state, each a line of a table: name, kind, member. */
+typedef struct dv_state_field {
+    const char *name;
+    int is_number; /* a double; else a uint64_t */
+    size_t offset; /* in dv_train_state */
+} dv_state_field;
+
+enum { DV_STATE_FIELDS = 11 };
+extern const dv_state_field dv_state_fields[DV_STATE_FIELDS];
+
+#endif

@@ -1,0 +1,55 @@
+/* What training and testing share: sums over images, the clock, loaders. */
+#ifndef DV_TRAIN_LOOP_H
+#define DV_TRAIN_LOOP_H
+
+#include <division/train.h>
+
+#include <math.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* Sums over images. */
+typedef struct dv_tally {
+    double loss;
+    uint64_t correct, correct5, images;
+} dv_tally;
+
+/* Adds a batch of which `count` images are real: the step's loss is the mean over those. */
+static inline void dv_tally_add(dv_tally *sum, const dv_step_result *result, size_t count) {
+    sum->loss += result->loss * (double)count;
+    sum->correct += result->correct;
+    sum->correct5 += result->correct5;
+    sum->images += count;
+}
+
+static inline double dv_mean(double sum, uint64_t images) {
+    return images > 0 ? sum / (double)images : NAN;
+}
+
+static inline double dv_percent(uint64_t correct, uint64_t images) {
+    return 100.0 * dv_mean((double)correct, images);
+}
+
+static inline double dv_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static inline bool dv_stop_asked(const dv_train_calls *calls) {
+    return calls != NULL && calls->stop != NULL && *calls->stop != 0;
+}
+
+/* The run's images must be those of the data. */
+dv_status dv_check_input(dv_run *run, const dv_dataset *data, dv_error *error);
+
+/* A loader of batches for the run: varied and shuffled if they are to be learnt from. */
+dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
+                         dv_loader **loader, dv_error *error);
+
+/* Tests on a split, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone. If a stop is asked
+ * for meanwhile, the tally is not complete. */
+dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, size_t epoch, size_t epochs,
+                        const dv_train_calls *calls, dv_tally *sum, dv_error *error);
+
+#endif

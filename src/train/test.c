@@ -1,0 +1,82 @@
+/* Testing: all images of a split once, with running statistics. */
+#include "base/status.h"
+#include "train/loop.h"
+
+dv_status dv_check_input(dv_run *run, const dv_dataset *data, dv_error *error) {
+    const dv_map *map = dv_run_input_map(run);
+    size_t side = dv_dataset_describe(data).side;
+    if (map->rank == 2 && map->channels == DV_DATA_CHANNELS && map->sides[0] == side && map->sides[1] == side)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_ARGUMENT,
+                   "train: the network takes images of %zu x %zu, the data has %zu x %zu: build it for the data's side",
+                   map->sides[0], map->sides[1], side, side);
+}
+
+dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
+                         dv_loader **loader, dv_error *error) {
+    const dv_map *map = dv_run_input_map(run);
+    dv_loader_options options = {.split = split,
+                                 .type = map->type,
+                                 .batch = map->images,
+                                 .seed = seed,
+                                 .shuffle = learning,
+                                 .augment = learning,
+                                 .drop_last = learning};
+    return dv_loader_new(data, &options, loader, error);
+}
+
+static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_t done, size_t batches,
+                 const dv_tally *sum, double seconds) {
+    if (calls == NULL || calls->progress == NULL)
+        return;
+    dv_train_progress progress = {.epoch = epoch,
+                                  .epochs = epochs,
+                                  .step = done,
+                                  .steps = batches,
+                                  .testing = 1,
+                                  .loss = dv_mean(sum->loss, sum->images),
+                                  .top1 = dv_percent(sum->correct, sum->images),
+                                  .images_per_second = (double)sum->images / seconds,
+                                  .seconds_left = NAN,
+                                  .learning_rate = NAN,
+                                  .peak_bytes = dv_memory_peak()};
+    calls->progress(calls->context, &progress);
+}
+
+/* All batches of the loader; fewer if a stop is asked for. */
+static dv_status test(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
+                      dv_tally *sum, dv_error *error) {
+    double start = dv_now();
+    size_t batches = dv_loader_batches(loader), count;
+    for (size_t i = 0; i < batches && !dv_stop_asked(calls); i++) {
+        dv_step_result result;
+        DV_TRY(dv_loader_fill(loader, 0, i, dv_run_input(run), dv_run_labels(run), &count, error));
+        DV_TRY(dv_run_evaluate(run, &result, error));
+        dv_tally_add(sum, &result, count);
+        tell(calls, epoch, epochs, i + 1, batches, sum, dv_now() - start);
+    }
+    return DV_OK;
+}
+
+dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, size_t epoch, size_t epochs,
+                        const dv_train_calls *calls, dv_tally *sum, dv_error *error) {
+    dv_loader *loader;
+    DV_TRY(dv_make_loader(run, data, split, false, 0, &loader, error));
+    dv_status status = test(run, loader, epoch, epochs, calls, sum, error);
+    dv_loader_free(loader);
+    return status;
+}
+
+dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_train_calls *calls,
+                  dv_test_result *result, dv_error *error) {
+    dv_tally sum = {0};
+    if (run == NULL || data == NULL || result == NULL)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "test: run, data or result is NULL");
+    DV_TRY(dv_check_input(run, data, error));
+    DV_TRY(dv_test_epoch(run, data, split, 1, 1, calls, &sum, error));
+    *result = (dv_test_result){.loss = dv_mean(sum.loss, sum.images),
+                               .top1 = dv_percent(sum.correct, sum.images),
+                               .top5 = dv_percent(sum.correct5, sum.images),
+                               .images = sum.images};
+    return DV_OK;
+}
