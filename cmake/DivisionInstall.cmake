@@ -9,6 +9,7 @@ if(TARGET division_program)
 endif()
 file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/division)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/division)
 install(EXPORT division NAMESPACE division:: FILE division-targets.cmake DESTINATION ${package_directory})

@@ -122,6 +122,18 @@ DV_API void dv_mix_batch(const dv_mix_options *options, uint64_t seed, uint64_t 
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
+/* How images come to a run, as dv_loader_options has it; zeros are good. */
+typedef struct dv_loading {
+    dv_augmentation augmentation; /* of images that are learnt from */
+    size_t resize;                /* of images that are tested with */
+    size_t workers, ahead;
+    void (*corrupt)(void *context, const char *text);
+    void *context;
+} dv_loading;
+
+/* What the loaders of a training, one to learn and one to test, take beside the plan. `input` is the run's. */
+DV_API size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv_dataset *data);
+
 typedef struct dv_train_options {
     uint64_t seed;          /* of the order of images; 1 */
     size_t epochs;          /* 1 to 100000; 10 */
@@ -130,6 +142,7 @@ typedef struct dv_train_options {
     double label_smoothing; /* 0 to less than 1; 0 */
     double average;         /* decay of the average of weights, 0 to less than 1; 0: none. The plan must have it too */
     double save_seconds;    /* save at least so often, not only after each epoch; 0: after epochs alone */
+    dv_loading loading;
     dv_mix_options mix;
     dv_sgd_options sgd;
     dv_schedule schedule;
@@ -199,9 +212,9 @@ typedef struct dv_train_result {
 } dv_train_result;
 
 /* Trains the run on the data, tests it after each epoch with running statistics (with averages, where there are), and
- * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's. The run's
- * input must be of the data's shape, and its classes at least the data's. A loss that is not finite is
- * DV_ERROR_NONFINITE with step and learning rate. */
+ * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's. Images are
+ * made with the side of the run's input, which must be a square of three channels; its classes must be at least the
+ * data's. A loss that is not finite is DV_ERROR_NONFINITE with step and learning rate. */
 DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
                           const dv_train_calls *calls, dv_train_state *state, dv_train_result *result, dv_error *error);
 
@@ -212,10 +225,10 @@ typedef struct dv_test_result {
     size_t images;
 } dv_test_result;
 
-/* Tests the run on a split, with running statistics. Of the callbacks, which may be NULL, `progress` and `stop` count.
- */
-DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_train_calls *calls,
-                         dv_test_result *result, dv_error *error);
+/* Tests the run on a split, with running statistics. `loading` and `calls` may be NULL; of the callbacks `progress` and
+ * `stop` count. */
+DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
+                         const dv_train_calls *calls, dv_test_result *result, dv_error *error);
 
 /* Epochs that are complete and tested. */
 DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);

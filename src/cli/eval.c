@@ -16,7 +16,7 @@ static const char *const splits[] = {"test", "train", NULL};
 
 typedef struct eval_settings {
     const char *path, *model, *data;
-    int precision, split, batch, classes, threads, json;
+    int precision, split, batch, classes, side, resize, workers, threads, json;
 } eval_settings;
 
 /* Everything that a test holds. */
@@ -74,13 +74,21 @@ static size_t classes_of(const evaluation *e, const dv_dataset_shape *shape) {
     return trained > 0 && trained <= 1 << 20 ? trained : shape->classes;
 }
 
+static size_t side_of(const evaluation *e, const dv_dataset_shape *shape) {
+    const char *note = dv_checkpoint_note(e->checkpoint, "side");
+    size_t trained = note != NULL ? strtoull(note, NULL, 10) : 0;
+    if (e->settings->side > 0)
+        return (size_t)e->settings->side;
+    return trained > 0 && trained <= 1024 ? trained : shape->side;
+}
+
 static dv_status make_run(evaluation *e, dv_error *error) {
     dv_plan_options options = dv_plan_options_default();
     dv_dataset_shape shape = dv_dataset_describe(e->dataset);
     options.method = "none";
     options.inference = 1;
     dv_status status = dv_model_build(e->model, type_of(e), (size_t)e->settings->batch, classes_of(e, &shape),
-                                      shape.side, &e->graph, error);
+                                      side_of(e, &shape), &e->graph, error);
     if (status == DV_OK)
         status = dv_plan_new(e->graph, &options, &e->plan, error);
     if (status == DV_OK)
@@ -94,6 +102,18 @@ static dv_status load(evaluation *e, dv_error *error) {
     return dv_checkpoint_load(e->checkpoint, &choice, e->run, train_tell_difference, &differences, error);
 }
 
+static void tell_corrupt(void *context, const char *text) {
+    (void)context;
+    cli_fail("left out: %s", text);
+}
+
+static dv_status test(evaluation *e, dv_error *error) {
+    dv_loading loading = {
+        .resize = (size_t)e->settings->resize, .workers = (size_t)e->settings->workers, .corrupt = tell_corrupt};
+    dv_split split = e->settings->split == 0 ? DV_TEST : DV_TRAIN;
+    return dv_test(e->run, e->dataset, split, &loading, NULL, &e->result, error);
+}
+
 static dv_status evaluate(evaluation *e, dv_error *error) {
     dv_status status = open_checkpoint(e, error);
     if (status == DV_OK)
@@ -103,7 +123,7 @@ static dv_status evaluate(evaluation *e, dv_error *error) {
     if (status == DV_OK)
         status = load(e, error);
     if (status == DV_OK)
-        status = dv_test(e->run, e->dataset, e->settings->split == 0 ? DV_TEST : DV_TRAIN, NULL, &e->result, error);
+        status = test(e, error);
     return status;
 }
 
@@ -152,6 +172,11 @@ int cli_eval(int argc, char **argv) {
         {"batch", "N", "images at once", CLI_INTEGER(&chosen.batch, 1, 1 << 20)},
         {"classes", "N", "outputs of the network; 0 for what the file or the data says",
          CLI_INTEGER(&chosen.classes, 0, 1 << 20)},
+        {"side", "N", "of the images; 0 for what the file or the data says", CLI_INTEGER(&chosen.side, 0, 1024)},
+        {"resize", "N", "shorter side before the middle is taken; 0 for what is usual",
+         CLI_INTEGER(&chosen.resize, 0, 2048)},
+        {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
+         CLI_INTEGER(&chosen.workers, 0, 256)},
         {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},
         {"json", NULL, "print JSON", CLI_FLAG(&chosen.json)},
         CLI_OPTIONS_END,

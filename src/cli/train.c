@@ -28,6 +28,7 @@ typedef struct session {
     train_screen screen;
     dv_train_state state;
     dv_train_result result;
+    size_t loading; /* bytes of the loaders */
     int resumed;    /* from a checkpoint */
     int configured; /* config.json is written */
 } session;
@@ -98,7 +99,7 @@ static dv_status save(session *s, const char *name, const dv_train_state *state,
     const train_settings *chosen = s->settings;
     char classes[NUMBER_BYTES], side[NUMBER_BYTES], epochs[NUMBER_BYTES];
     snprintf(classes, sizeof classes, "%zu", chosen->classes > 0 ? (size_t)chosen->classes : s->shape.classes);
-    snprintf(side, sizeof side, "%zu", s->shape.side);
+    snprintf(side, sizeof side, "%zu", train_side(chosen, &s->shape));
     snprintf(epochs, sizeof epochs, "%llu", (unsigned long long)dv_train_state_epochs(&s->state));
     const dv_note notes[NOTE_COUNT] = {
         {"model", chosen->model},
@@ -190,6 +191,12 @@ static void release(session *s) {
 
 /* ---- training ------------------------------------------------------------------------------ */
 
+static void tell_corrupt(void *context, const char *text) {
+    session *s = context;
+    train_screen_wipe(&s->screen);
+    cli_fail("left out: %s", text);
+}
+
 static void show_step(void *context, const dv_train_progress *progress) {
     session *s = context;
     train_screen_step(&s->screen, progress);
@@ -235,7 +242,8 @@ static void describe_run(const session *s, dv_json *json) {
                    (double)(s->state.all_images + s->state.images) / (s->state.training_seconds + s->state.seconds));
     dv_json_number(json, "seconds", s->state.all_seconds + s->state.seconds);
     dv_json_unsigned(json, "activation_bytes", plan.activations);
-    dv_json_unsigned(json, "planned_bytes", plan.planned);
+    dv_json_unsigned(json, "loader_bytes", s->loading);
+    dv_json_unsigned(json, "planned_bytes", plan.planned + s->loading);
     dv_json_unsigned(json, "peak_bytes", dv_memory_peak());
 }
 
@@ -258,14 +266,18 @@ static dv_status write_summary(session *s, dv_error *error) {
 static dv_status train(session *s, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(s->plan);
     dv_train_calls calls = {show_step, keep_epoch, keep_state, s, &interrupted};
-    train_screen_plan(&s->screen, &plan);
+    dv_train_options options = s->settings->options;
+    options.loading.corrupt = tell_corrupt;
+    options.loading.context = s;
+    s->loading = dv_loading_bytes(&options.loading, dv_run_input_map(s->run), s->data);
+    train_screen_plan(&s->screen, &plan, s->loading);
     if (s->settings->resume)
         train_screen_resume(&s->screen, &s->state, s->resumed);
-    dv_status status = dv_train(s->run, s->plan, s->data, &s->settings->options, &calls, &s->state, &s->result, error);
+    dv_status status = dv_train(s->run, s->plan, s->data, &options, &calls, &s->state, &s->result, error);
     if (status == DV_OK)
         status = write_summary(s, error);
     if (status == DV_OK)
-        train_screen_end(&s->screen, &plan, &s->state);
+        train_screen_end(&s->screen, &plan, s->loading, &s->state);
     train_screen_wipe(&s->screen);
     return status;
 }

@@ -14,8 +14,8 @@ enum { TRAIN_OPTION_COUNT = 48, TRAIN_PATH_BYTES = 4096 };
 
 /* What the command line and the recipe say, as far as it is not in dv_train_options. */
 typedef struct train_settings {
-    const char *model, *data, *method, *schedule, *out, *init, *init_except;
-    int batch, epochs, accumulate, precision, classes, threads;
+    const char *model, *data, *method, *schedule, *augment, *out, *init, *init_except;
+    int batch, epochs, accumulate, precision, classes, side, resize, workers, threads;
     int replace, resume, quiet, json;
     uint64_t steps;
     double save_minutes;
@@ -55,8 +55,8 @@ typedef struct train_screen {
 /* Begins: decides whether the live line can be drawn. */
 train_screen train_screen_new(const train_settings *settings);
 
-/* The plan, before the first step: one line with bytes by purpose. */
-void train_screen_plan(train_screen *screen, const dv_plan_summary *plan);
+/* The plan, before the first step: one line with bytes by purpose, and what the loaders take. */
+void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t loading);
 
 /* Where a training that goes on begins; `resumed` if there was a checkpoint. */
 void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed);
@@ -68,13 +68,16 @@ void train_screen_step(train_screen *screen, const dv_train_progress *progress);
 void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs);
 
 /* At the end: what was planned and what it took. */
-void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_state *state);
+void train_screen_end(train_screen *screen, const dv_plan_summary *plan, size_t loading, const dv_train_state *state);
 
 /* Wipes the live line, so that a message can be printed. */
 void train_screen_wipe(train_screen *screen);
 
 /* After a plan that did not fit: prints to stderr what would, if anything does. */
 void train_explain_memory(const train_settings *settings, const dv_dataset_shape *shape);
+
+/* The side of the images that a training makes. */
+size_t train_side(const train_settings *settings, const dv_dataset_shape *shape);
 
 /* The plan of a training with this method and batch. The caller frees both; on failure neither is there. */
 dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape *shape, const char *method,

@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+size_t train_side(const train_settings *settings, const dv_dataset_shape *shape) {
+    return settings->side > 0 ? (size_t)settings->side : shape->side;
+}
+
 dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape *shape, const char *method,
                           size_t batch, dv_graph **graph, dv_plan **plan, dv_error *error) {
     size_t classes = settings->classes > 0 ? (size_t)settings->classes : shape->classes;
@@ -16,7 +20,7 @@ dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape
     options.optimizer_slots = dv_sgd_slots(&settings->options.sgd);
     options.average = settings->options.average > 0;
     dv_status status = dv_model_build(settings->model, settings->precision != 0 ? DV_BF16 : DV_F32, batch, classes,
-                                      shape->side, graph, error);
+                                      train_side(settings, shape), graph, error);
     if (status != DV_OK)
         return status;
     status = dv_plan_new(*graph, &options, plan, error);

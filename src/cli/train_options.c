@@ -38,6 +38,7 @@ static train_settings defaults(void) {
                             .data = "synthetic",
                             .method = "division",
                             .schedule = "cosine",
+                            .augment = "usual",
                             .batch = 128,
                             .epochs = 10,
                             .accumulate = 1,
@@ -68,6 +69,12 @@ static void fill_table(train_choice *choice) {
         {"cutmix", "ALPHA", "exchange rectangles of images; 0 for no", CLI_NUMBER(&o->mix.cutmix, 0, 100)},
         {"average", "DECAY", "of a moving average of the weights, which is tested; 0 for none",
          CLI_NUMBER(&o->average, 0, 0.9999999)},
+        {"augment", "HOW", "how images are varied", CLI_TEXT(&c->augment)},
+        {"side", "N", "of the images made; 0 for the data's", CLI_INTEGER(&c->side, 0, 1024)},
+        {"resize", "N", "shorter side before the middle is tested with; 0 for what is usual",
+         CLI_INTEGER(&c->resize, 0, 2048)},
+        {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
+         CLI_INTEGER(&c->workers, 0, 256)},
         {"classes", "N", "outputs of the network; 0 for the data's", CLI_INTEGER(&c->classes, 0, 1 << 20)},
         {"seed", "N", "of weights, order and rounding", CLI_UNSIGNED(&o->seed)},
         {"init", "FILE", "weights to begin with (safetensors)", CLI_TEXT(&c->init)},
@@ -86,20 +93,27 @@ static void fill_table(train_choice *choice) {
     memcpy(choice->table, table, sizeof table);
 }
 
-/* Appends what there is of methods, data sets and schedules to the help. */
+/* A section of the help that lists what there is of something. */
+typedef struct section {
+    const char *title;
+    const char *(*name_at)(size_t index);
+    const char *(*help_at)(size_t index); /* NULL: names alone */
+} section;
+
+/* What there is of methods, data sets, augmentations and schedules, for the help. */
 static void describe_choices(char *text, size_t bytes) {
-    size_t used = (size_t)snprintf(text, bytes, "Methods:\n");
-    for (size_t i = 0; dv_method_name_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %-12s %s\n", dv_method_name_at(i), dv_method_help_at(i));
-    if (used < bytes)
-        used += (size_t)snprintf(text + used, bytes - used, "Data sets:\n");
-    for (size_t i = 0; dv_dataset_usage_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %s\n               %s\n", dv_dataset_usage_at(i),
-                                 dv_dataset_help_at(i));
-    if (used < bytes)
-        used += (size_t)snprintf(text + used, bytes - used, "Schedules:\n");
-    for (size_t i = 0; dv_schedule_name_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %s\n", dv_schedule_name_at(i));
+    static const section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at},
+                                       {"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
+                                       {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
+                                       {"Schedules", dv_schedule_name_at, NULL}};
+    size_t used = 0;
+    for (size_t s = 0; s < sizeof sections / sizeof *sections && used < bytes; s++) {
+        const section *at = &sections[s];
+        used += (size_t)snprintf(text + used, bytes - used, "%s:\n", at->title);
+        for (size_t i = 0; at->name_at(i) != NULL && used < bytes; i++)
+            used += (size_t)snprintf(text + used, bytes - used, at->help_at != NULL ? "  %s\n      %s\n" : "  %s\n",
+                                     at->name_at(i), at->help_at != NULL ? at->help_at(i) : "");
+    }
 }
 
 static int parse(train_choice *choice, int argc, char **argv, cli_operands *operands) {
@@ -162,6 +176,10 @@ static int finish(train_settings *chosen) {
         return cli_wrong_call("--resume and --replace contradict each other: give one of them");
     if (dv_schedule_parse(chosen->schedule, &options->schedule, &error) != DV_OK)
         return cli_report(&error);
+    if (dv_augmentation_parse(chosen->augment, &options->loading.augmentation, &error) != DV_OK)
+        return cli_report(&error);
+    options->loading.resize = (size_t)chosen->resize;
+    options->loading.workers = (size_t)chosen->workers;
     options->epochs = (size_t)chosen->epochs;
     options->accumulate = (size_t)chosen->accumulate;
     options->steps = chosen->steps;

@@ -38,15 +38,15 @@ static int silent(const train_screen *screen) {
     return screen->quiet || screen->json;
 }
 
-void train_screen_plan(train_screen *screen, const dv_plan_summary *plan) {
-    static const char *const names[] = {"parameters",         "gradients",   "optimizer",
-                                        "running statistics", "activations", "workspace"};
-    const size_t bytes[] = {plan->parameters, plan->gradients,   plan->optimizer,
-                            plan->buffers,    plan->activations, plan->workspace};
+void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t loading) {
+    static const char *const names[] = {"parameters",  "gradients", "optimizer", "running statistics",
+                                        "activations", "workspace", "loader"};
+    const size_t bytes[] = {plan->parameters,  plan->gradients, plan->optimizer, plan->buffers,
+                            plan->activations, plan->workspace, loading};
     char text[CLI_BYTES_TEXT];
     if (silent(screen))
         return;
-    printf("planned %s:", cli_bytes_text((double)plan->planned, text));
+    printf("planned %s:", cli_bytes_text((double)(plan->planned + loading), text));
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         printf("%s %s %s", i > 0 ? "," : "", names[i], cli_bytes_text((double)bytes[i], text));
     printf("\n");
@@ -115,13 +115,13 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
     fflush(stdout);
 }
 
-void train_screen_end(train_screen *screen, const dv_plan_summary *plan, const dv_train_state *state) {
+void train_screen_end(train_screen *screen, const dv_plan_summary *plan, size_t loading, const dv_train_state *state) {
     char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
     train_screen_wipe(screen);
     if (silent(screen))
         return;
     if (!isnan(state->best_top1))
         printf("best test top-1 %.2f %%\n", state->best_top1);
-    printf("planned %s, activations %s, peak %s resident\n", cli_bytes_text((double)plan->planned, planned),
+    printf("planned %s, activations %s, peak %s resident\n", cli_bytes_text((double)(plan->planned + loading), planned),
            cli_bytes_text((double)plan->activations, activations), cli_bytes_text((double)dv_memory_peak(), peak));
 }

@@ -40,16 +40,16 @@ static inline bool dv_stop_asked(const dv_train_calls *calls) {
     return calls != NULL && calls->stop != NULL && *calls->stop != 0;
 }
 
-/* The run's images must be those of the data. */
-dv_status dv_check_input(dv_run *run, const dv_dataset *data, dv_error *error);
+/* The run must take images as the data has them. */
+dv_status dv_check_input(dv_run *run, dv_error *error);
 
 /* A loader of batches for the run: varied and shuffled if they are to be learnt from. */
 dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
-                         dv_loader **loader, dv_error *error);
+                         const dv_loading *loading, dv_loader **loader, dv_error *error);
 
 /* Tests on a split, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone. If a stop is asked
  * for meanwhile, the tally is not complete. */
-dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, size_t epoch, size_t epochs,
-                        const dv_train_calls *calls, dv_tally *sum, dv_error *error);
+dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading, size_t epoch,
+                        size_t epochs, const dv_train_calls *calls, dv_tally *sum, dv_error *error);
 
 #endif

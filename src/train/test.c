@@ -2,27 +2,46 @@
 #include "base/status.h"
 #include "train/loop.h"
 
-dv_status dv_check_input(dv_run *run, const dv_dataset *data, dv_error *error) {
+dv_status dv_check_input(dv_run *run, dv_error *error) {
     const dv_map *map = dv_run_input_map(run);
-    size_t side = dv_dataset_describe(data).side;
-    if (map->rank == 2 && map->channels == DV_DATA_CHANNELS && map->sides[0] == side && map->sides[1] == side)
+    if (map->rank == 2 && map->channels == DV_DATA_CHANNELS && map->sides[0] == map->sides[1])
         return DV_OK;
     return dv_fail(error, DV_ERROR_ARGUMENT,
-                   "train: the network takes images of %zu x %zu, the data has %zu x %zu: build it for the data's side",
-                   map->sides[0], map->sides[1], side, side);
+                   "train: the network takes %zu channels of rank %d: build it for square images of %d", map->channels,
+                   map->rank, DV_DATA_CHANNELS);
 }
 
-dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
-                         dv_loader **loader, dv_error *error) {
-    const dv_map *map = dv_run_input_map(run);
+static dv_loader_options loader_options(const dv_map *input, dv_split split, bool learning, uint64_t seed,
+                                        const dv_loading *loading) {
     dv_loader_options options = {.split = split,
-                                 .type = map->type,
-                                 .batch = map->images,
+                                 .type = input->type,
+                                 .batch = input->images,
                                  .seed = seed,
                                  .shuffle = learning,
                                  .augment = learning,
-                                 .drop_last = learning};
+                                 .drop_last = learning,
+                                 .side = input->sides[0]};
+    if (loading != NULL) {
+        options.augmentation = loading->augmentation;
+        options.resize = loading->resize;
+        options.workers = loading->workers;
+        options.ahead = loading->ahead;
+        options.corrupt = loading->corrupt;
+        options.context = loading->context;
+    }
+    return options;
+}
+
+dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
+                         const dv_loading *loading, dv_loader **loader, dv_error *error) {
+    dv_loader_options options = loader_options(dv_run_input_map(run), split, learning, seed, loading);
     return dv_loader_new(data, &options, loader, error);
+}
+
+size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv_dataset *data) {
+    dv_loader_options learning = loader_options(input, DV_TRAIN, true, 0, loading);
+    dv_loader_options testing = loader_options(input, DV_TEST, false, 0, loading);
+    return dv_loader_bytes(data, &learning) + dv_loader_bytes(data, &testing);
 }
 
 static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_t done, size_t batches,
@@ -58,22 +77,22 @@ static dv_status test(dv_run *run, dv_loader *loader, size_t epoch, size_t epoch
     return DV_OK;
 }
 
-dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, size_t epoch, size_t epochs,
-                        const dv_train_calls *calls, dv_tally *sum, dv_error *error) {
+dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading, size_t epoch,
+                        size_t epochs, const dv_train_calls *calls, dv_tally *sum, dv_error *error) {
     dv_loader *loader;
-    DV_TRY(dv_make_loader(run, data, split, false, 0, &loader, error));
+    DV_TRY(dv_make_loader(run, data, split, false, 0, loading, &loader, error));
     dv_status status = test(run, loader, epoch, epochs, calls, sum, error);
     dv_loader_free(loader);
     return status;
 }
 
-dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_train_calls *calls,
-                  dv_test_result *result, dv_error *error) {
+dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
+                  const dv_train_calls *calls, dv_test_result *result, dv_error *error) {
     dv_tally sum = {0};
     if (run == NULL || data == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "test: run, data or result is NULL");
-    DV_TRY(dv_check_input(run, data, error));
-    DV_TRY(dv_test_epoch(run, data, split, 1, 1, calls, &sum, error));
+    DV_TRY(dv_check_input(run, error));
+    DV_TRY(dv_test_epoch(run, data, split, loading, 1, 1, calls, &sum, error));
     *result = (dv_test_result){.loss = dv_mean(sum.loss, sum.images),
                                .top1 = dv_percent(sum.correct, sum.images),
                                .top5 = dv_percent(sum.correct5, sum.images),

@@ -213,8 +213,8 @@ static dv_status test_epoch(training *t, dv_epoch_record *record, dv_error *erro
     double start = dv_now();
     if (t->options->average > 0)
         dv_average_exchange(t->run);
-    dv_status status =
-        dv_test_epoch(t->run, t->data, DV_TEST, record->epoch, t->options->epochs, t->calls, &sum, error);
+    dv_status status = dv_test_epoch(t->run, t->data, DV_TEST, &t->options->loading, record->epoch, t->options->epochs,
+                                     t->calls, &sum, error);
     if (t->options->average > 0)
         dv_average_exchange(t->run);
     DV_TRY(status);
@@ -304,11 +304,11 @@ dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, con
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: run, plan, data, options, state or result is NULL");
     *result = (dv_train_result){0};
     DV_TRY(dv_train_check(options, error));
-    DV_TRY(dv_check_input(run, data, error));
+    DV_TRY(dv_check_input(run, error));
     if (options->average > 0 && !has_averages(run))
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: an average of the weights is asked for, but not planned");
     training t = {.run = run, .plan = plan, .data = data, .options = options, .calls = calls, .state = state};
-    DV_TRY(dv_make_loader(run, data, DV_TRAIN, true, options->seed, &t.loader, error));
+    DV_TRY(dv_make_loader(run, data, DV_TRAIN, true, options->seed, &options->loading, &t.loader, error));
     dv_status status = run_epochs(&t, result, error);
     dv_loader_free(t.loader);
     return status;
