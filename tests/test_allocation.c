@@ -72,7 +72,7 @@ static void assert_fine(dv_status status) {
 /* A network with one layer of every kind. */
 static dv_graph *every_kind(dv_type type) {
     dv_graph *graph;
-    assert_fine(dv_graph_new(type, 4, &graph, &error));
+    assert_fine(dv_graph_new(type, 2, &graph, &error));
     dv_value x = dv_graph_input(graph, 3, 2, (const size_t[]){16, 16}), both[2];
     const dv_convolution_options wide = {.channels = 16, .window = dv_window_square(3, 1, 1), .groups = 1};
     const dv_convolution_options up = {.channels = 8, .window = dv_window_square(2, 2, 0), .groups = 1, .bias = true};
@@ -122,6 +122,7 @@ static long allocations_of_training(dv_graph *graph, const char *method) {
     return count;
 }
 
+/* Maps are no smaller than 4 x 4: for a 3x3 window on less, oneDNN falls back on matrix products, which allocate. */
 static void training_allocates_nothing(void **state) {
     (void)state;
     static const char *const methods[] = {"none", "division"};
@@ -132,7 +133,7 @@ static void training_allocates_nothing(void **state) {
         if (way & 4)
             graph = every_kind(type);
         else
-            assert_fine(dv_model_build("resnet20", type, 4, 10, 16, &graph, &error));
+            assert_fine(dv_model_build("resnet20", type, 2, 10, 16, &graph, &error));
         long count = allocations_of_training(graph, method);
         if (count)
             fail_msg("%s, %s, %s: %ld allocations", way & 4 ? "every kind" : "resnet20", method, dv_type_name(type),

@@ -299,7 +299,7 @@ static dv_status read_length(dv_safetensors *file, uint64_t file_bytes, size_t *
 }
 
 static dv_status read_all(dv_safetensors *file, uint64_t file_bytes, dv_error *error) {
-    size_t length;
+    size_t length = 0;
     DV_TRY(read_length(file, file_bytes, &length, error));
     char *text = malloc(length + 1);
     file->pool_bytes = length + POOL_SPARE;
