@@ -77,6 +77,31 @@ losses 2 other
 cmp -s first same || complain "the same seed gave other losses"
 ! cmp -s first other || complain "another seed gave the same losses"
 
+# Fifty steps twice: logs that differ in times and memory alone. And the plain kernels agree but for rounding.
+# log FILE: its lines without times and memory.
+log() {
+    sed -E 's/"(images_per_second|peak_bytes|seconds)": [^,]*, //g' "$1"
+}
+small=(--model resnet20 --batch 8 --data synthetic:side=8,train=80,test=16)
+for method in none division; do
+    for folder in fifty again; do
+        run "${small[@]}" --epochs 5 --method "$method" --threads 2 --quiet --out "$folder.$method"
+        prints ''
+    done
+    [[ $(values steps "fifty.$method/log.jsonl" | tail -n 1) == 50 ]] || complain "not fifty steps"
+    cmp -s <(log "fifty.$method/log.jsonl") <(log "again.$method/log.jsonl") || complain "fifty steps differ"
+    for isa in '' scalar; do
+        call="DV_ISA=$isa division train ${small[*]} --steps 5" output=
+        env ${isa:+DV_ISA=$isa} "$DV_PROGRAM" train "${small[@]}" --lr 0.01 --steps 5 --method "$method" --json >"steps.$method.$isa" 2>messages
+        code=$? messages=$(<messages)
+        [[ $code == 0 ]] || complain "expected success"
+    done
+    for field in train_loss test_loss; do
+        awk -v a="$(values $field "steps.$method.")" -v b="$(values $field "steps.$method.scalar")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-3 * a) ^ 2) }' ||
+            complain "$field of the plain kernels: $(values $field "steps.$method.scalar"), of the others: $(values $field "steps.$method.")"
+    done
+done
+
 # Every method and precision; options of all kinds; quiet.
 for method in none division division:bits=4,block=4; do
     for precision in f32 bf16; do
@@ -125,6 +150,13 @@ fails 2 "--mixup: '101' is not what it takes: give a number from 0 to 100"
 run "${tiny[@]}" --data synthetic:train=64,test=8 --lr 1000 --momentum 0.99 --schedule constant --epochs 20 --out explodes
 [[ $code == 1 && $messages == division:*step*"learning rate"*1000* ]] || complain "expected a message with step and learning rate"
 
+# A NaN among the weights: told with layer and step. The first array begins behind the header.
+cp options/best.safetensors nan.safetensors
+start=$((8 + $(od -An -t u8 -N 8 nan.safetensors)))
+printf '\x00\x00\xc0\x7f' | dd of=nan.safetensors bs=1 seek=$start conv=notrunc 2>/dev/null
+run "${tiny[@]}" --data synthetic:train=32,test=8 --init nan.safetensors --classes 12 --quiet
+[[ $code == 1 && $messages == 'division: conv1, step 0: '*NaN*': check the data, or lower the learning rate'* ]] || complain "expected a message with layer and step"
+
 # A plan that does not fit: what it takes, and what would fit.
 run --model resnet50 --batch 20000 --data synthetic:side=224 --method none
 [[ $code == 1 && $messages == 'division: the plan takes '*' GB are free: '*'division: this would fit: --method division --batch '*'division: this would fit: --batch '* ]] || complain "expected what would fit"
@@ -141,6 +173,24 @@ call="division train >/dev/full" output=
 "$DV_PROGRAM" train "${tiny[@]}" --data synthetic:train=8,test=8 --epochs 1 >/dev/full 2>messages
 code=$? messages=$(<messages)
 fails 1 "could not write to standard output: No space left on device: check where the output goes"
+
+# A disk that is full: a limit on the size of files stands in for it. What is there stays, and the run can go on.
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --epochs 3 --quiet --out whole
+prints ''
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --epochs 3 --steps 4 --quiet --out room
+prints ''
+cp room/last.safetensors before
+output=$(ulimit -f 500 && "$DV_PROGRAM" train --resume room --steps 0 --quiet 2>messages)
+code=$? messages=$(<messages) call='division train --resume room, without room'
+[[ $code == 1 && -z $output && $messages == 'division: could not write '*'room/'*'.safetensors: File too large: make room, or choose another place' ]] || complain "expected a message on the checkpoint"
+cmp -s before room/last.safetensors || complain "the checkpoint before it is gone"
+run --resume room --steps 0 --quiet
+prints ''
+arrays() {
+    tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"
+}
+cmp -s <(arrays whole/last.safetensors) <(arrays room/last.safetensors) || complain "other weights than without the interruption"
+[[ $(ls room) == $(ls whole) ]] || complain "other files: $(ls room)"
 
 # ---- interruption ----------------------------------------------------------------------------
 
@@ -159,7 +209,80 @@ for signal in INT TERM; do
     [[ $code == 130 && $messages == "division: interrupted after step "*": --resume goes on from there" ]] || complain "expected exit code 130"
     holds "stopped.$signal/log.jsonl" '{"epoch": 1, *"test_top1": null, *"complete": false}'
     holds "stopped.$signal/summary.json" '*"stopped": true*'
+    steps=$(values steps "stopped.$signal/log.jsonl")
+    run --resume "stopped.$signal" --steps $((steps + 2))
+    prints "planned *
+goes on after step $steps; epochs complete: 0
+*"
+    holds "stopped.$signal/log.jsonl" "{\"epoch\": 1, *\"steps\": $((steps + 2)), \"complete\": false}"
 done
+
+# ---- going on --------------------------------------------------------------------------------
+
+run --resume
+fails 2 "--resume: which run? Give its folder, --out RUN"
+run --resume --replace --out whole
+fails 2 "--resume and --replace contradict each other: give one of them"
+run --resume whole --seed 7 --quiet
+fails 2 "seed: 7: what was trained so far had 1: go on with that, or begin a new training"
+run --resume whole --batch 16 --quiet
+fails 2 "an epoch has 2 steps, but had 4 in what was trained so far: go on with the same data, batch and accumulation, or begin a new training"
+holds whole/config.json '*"batch": 8, *"seed": 1, *'
+run --resume whole --model resnet32 --quiet
+[[ $code == 1 && $messages == 'division:   missing: layer1.3.conv1.weight [16, 16, 3, 3]'*'division:   ... and more'*'whole/last.safetensors is not of this network: '*' missing, 0 unexpected, 0 of other shape ('* ]] || complain "expected what is missing"
+run --resume whole
+prints 'planned *
+goes on after step 12; epochs complete: 3
+best test top-1 *'
+cp -r whole cut
+head -c 1000 whole/last.safetensors >cut/last.safetensors
+run --resume cut --quiet
+fails 1 "cut/last.safetensors is no good safetensors file: it ends inside its header: check that it is the right file"
+
+# ---- other weights to begin with -------------------------------------------------------------
+
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --epochs 1 --lr 0 --weight-decay 0 --init whole/best.safetensors --quiet --out begun
+prints ''
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --init whole/best.safetensors --classes 12 --quiet
+fails 1 "  other shape: fc.weight is [10, 64], should be [12, 64]
+division:   other shape: fc.bias is [10], should be [12]
+division: weights for other classes: leave out the last layer, as in --init-except fc
+division: whole/best.safetensors is not of this network: 0 missing, 0 unexpected, 2 of other shape (other shape: fc.weight is [10, 64], should be [12, 64]; ...): give the right model and classes"
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --init whole/best.safetensors --classes 12 --init-except fc --steps 1 --quiet
+prints ''
+run --init tiny.safetensors
+fails 1 "could not read tiny.safetensors: No such file or directory: check the name"
+
+# ---- division eval ---------------------------------------------------------------------------
+
+# evaluate ARGUMENT...: as run, of division eval.
+evaluate() {
+    call="division eval $*"
+    output=$("$DV_PROGRAM" eval "$@" 2>messages)
+    code=$? messages=$(<messages)
+}
+evaluate whole --batch 8 --json
+prints '{"file": "whole/best.safetensors", "model": "resnet20", "data": "synthetic:side=8,train=32,test=8", "split": "test", "images": 8, "top1": *, "top5": *, "loss": *}'
+evaluate whole/last.safetensors --batch 8 --json
+prints '*'
+echo "$output" >evaluated
+[[ $(values loss evaluated) == $(values test_loss whole/log.jsonl | tail -n 1) ]] || complain "not the loss of the log"
+[[ $(values top1 evaluated) == $(values test_top1 whole/log.jsonl | tail -n 1) ]] || complain "not the accuracy of the log"
+evaluate whole --split train --data synthetic:side=8,train=16,test=8 --batch 3
+prints 'weights           whole/best.safetensors
+model             resnet20
+data              synthetic:side=8,train=16,test=8, 16 images to train
+top-1             * %
+top-5             * %
+loss              *'
+evaluate whole --model resnet32
+[[ $code == 1 && $messages == *'is not of this network'* ]] || complain "expected another network to be refused"
+evaluate nowhere
+fails 1 "could not read nowhere: No such file or directory: check the name"
+evaluate "$DV_SOURCE_DIR/README.md"
+[[ $code == 1 && $messages == *'README.md is no good safetensors file: '* ]] || complain "expected a foreign file to be refused"
+evaluate
+fails 2 "eval: missing RUN|FILE: see 'division eval --help'"
 
 if ((failures > 0)); then
     echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM $DV_SOURCE_DIR/tests/with_temporary_folder bash $DV_SOURCE_DIR/tests/train.sh"

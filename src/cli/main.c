@@ -57,6 +57,7 @@ int main(int argc, char **argv) {
     dv_isa isa;
     dv_error error;
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, reported by cli_finish */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not become larger */
     if (dv_isa_picked(&isa, &error) != DV_OK) {
         cli_report(&error);
         return CLI_WRONG_CALL;

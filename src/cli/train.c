@@ -202,27 +202,6 @@ static void show_step(void *context, const dv_train_progress *progress) {
     train_screen_step(&s->screen, progress);
 }
 
-/* The best weights, then the line of the log, then (in keep_state) the checkpoint to go on from: whoever is killed in
- * between does this epoch again and writes the same. */
-static dv_status keep_epoch(void *context, const dv_epoch_record *record, dv_error *error) {
-    session *s = context;
-    dv_status status = DV_OK;
-    train_screen_epoch(&s->screen, record, s->settings->options.epochs);
-    if (s->folder != NULL && record->improved)
-        status = save(s, DV_FOLDER_BEST, NULL, error);
-    if (s->folder != NULL && status == DV_OK)
-        status = dv_folder_log(s->folder, record, error);
-    return status;
-}
-
-static dv_status keep_state(void *context, const dv_train_state *state, dv_error *error) {
-    session *s = context;
-    dv_status status = DV_OK;
-    if (s->folder != NULL && !s->configured) /* options that go on; those that do not fit never get here */
-        status = write_config(s, error);
-    return s->folder != NULL && status == DV_OK ? save(s, DV_FOLDER_LAST, state, error) : status;
-}
-
 static void describe_run(const session *s, dv_json *json) {
     const dv_epoch_record *last = &s->result.last;
     dv_plan_summary plan = dv_plan_totals(s->plan);
@@ -261,6 +240,27 @@ static dv_status write_summary(session *s, dv_error *error) {
         return status;
     strcat(text, "\n");
     return dv_folder_write(s->folder, DV_FOLDER_SUMMARY, text, error);
+}
+
+/* The best weights, the line of the log, the summary, then (in keep_state) the checkpoint to go on from: whoever is
+ * killed in between does this epoch again and writes the same. */
+static dv_status keep_epoch(void *context, const dv_epoch_record *record, dv_error *error) {
+    session *s = context;
+    dv_status status = DV_OK;
+    train_screen_epoch(&s->screen, record, s->settings->options.epochs);
+    if (s->folder != NULL && record->improved)
+        status = save(s, DV_FOLDER_BEST, NULL, error);
+    if (s->folder != NULL && status == DV_OK)
+        status = dv_folder_log(s->folder, record, error);
+    return status == DV_OK ? write_summary(s, error) : status;
+}
+
+static dv_status keep_state(void *context, const dv_train_state *state, dv_error *error) {
+    session *s = context;
+    dv_status status = DV_OK;
+    if (s->folder != NULL && !s->configured) /* options that go on; those that do not fit never get here */
+        status = write_config(s, error);
+    return s->folder != NULL && status == DV_OK ? save(s, DV_FOLDER_LAST, state, error) : status;
 }
 
 static dv_status train(session *s, dv_error *error) {
