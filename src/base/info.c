@@ -3,9 +3,13 @@
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <lmdb.h>
 #include <pthread.h>
 #include <spng.h>
 #include <stdio.h>
+#include <zlib.h>
+
+#include <jpeglib.h> /* needs stdio.h */
 
 const char *dv_version(void) {
     return DV_VERSION_STRING;
@@ -48,6 +52,27 @@ static const char *onednn_version(void) {
     return onednn_text;
 }
 
+#define TEXT_OF(macro) #macro
+#define TEXT(macro) TEXT_OF(macro)
+
+static const char *jpeg_version(void) {
+    return TEXT(LIBJPEG_TURBO_VERSION);
+}
+
+static char lmdb_text[32];
+
+static void write_lmdb_text(void) {
+    int major, minor, patch;
+    mdb_version(&major, &minor, &patch);
+    snprintf(lmdb_text, sizeof lmdb_text, "%d.%d.%d", major, minor, patch);
+}
+
+static const char *lmdb_version(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_lmdb_text);
+    return lmdb_text;
+}
+
 typedef struct library {
     const char *name;
     const char *(*version)(void);
@@ -58,6 +83,9 @@ static const library libraries[] = {
     {"OpenMP", openmp_version},
     {"oneDNN", onednn_version},
     {"libspng", spng_version_string},
+    {"libjpeg-turbo", jpeg_version},
+    {"LMDB", lmdb_version},
+    {"zlib", zlibVersion},
 };
 
 enum { LIBRARY_COUNT = sizeof libraries / sizeof *libraries };

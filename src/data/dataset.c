@@ -11,6 +11,7 @@ static const dv_dataset_kind *const kinds[] = {
     &dv_cifar10,
     &dv_cifar100,
     &dv_folder_images,
+    &dv_lmdb_images,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

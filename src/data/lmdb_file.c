@@ -1,0 +1,169 @@
+/* Reading an LMDB file.
+ *
+ * Files are mapped, not read, so a record is decoded where it lies. Its pages are given back afterwards: they stay in
+ * the system's cache, but the process does not seem to grow by the whole data set. */
+#include "data/lmdb_file.h"
+
+#include "base/file.h"
+#include "base/status.h"
+#include "data/folder_images.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+dv_status dv_lmdb_fail(const char *action, const char *path, int code, dv_error *error) {
+    const char *shown = dv_file_shown(path);
+    if (code == ENOSPC || code == EDQUOT || code == EFBIG)
+        return dv_fail(error, DV_ERROR_IO, "could not %s %s: %s: make room and call it again: it goes on from there",
+                       action, shown, mdb_strerror(code));
+    if (code == ENOMEM)
+        return dv_fail(error, DV_ERROR_MEMORY, "could not %s %s: no memory: free some", action, shown);
+    if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND)
+        return dv_fail(error, DV_ERROR_FORMAT, "could not %s %s: %s: is it a file of 'division data lmdb'?", action,
+                       shown, mdb_strerror(code));
+    return dv_fail(error, DV_ERROR_IO, "could not %s %s: %s: check the path and the device", action, shown,
+                   mdb_strerror(code));
+}
+
+char *dv_lmdb_split_path(const char *folder, dv_split split) {
+    size_t bytes = strlen(folder) + 32;
+    char *path = malloc(bytes);
+    if (path != NULL)
+        snprintf(path, bytes, "%s/%s.lmdb", folder, dv_folder_split_name(split));
+    return path;
+}
+
+/* LMDB maps a file without a look at its size, and one that was cut short would end the process when its missing part
+ * is touched. So the pages that it says it has must be there. */
+static dv_status check_size(dv_lmdb_file *file, MDB_txn *transaction, dv_error *error) {
+    MDB_envinfo info;
+    MDB_stat table;
+    struct stat status;
+    int code = mdb_env_info(file->environment, &info);
+    if (code == 0)
+        code = mdb_stat(transaction, file->table, &table);
+    if (code == 0 && stat(file->path, &status) != 0)
+        code = errno;
+    if (code != 0)
+        return dv_lmdb_fail("read", file->path, code, error);
+    size_t expected = (info.me_last_pgno + 1) * table.ms_psize;
+    if ((size_t)status.st_size >= expected)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT, "%s has %lld of %zu bytes: it was cut short: copy or convert it again",
+                   dv_file_shown(file->path), (long long)status.st_size, expected);
+}
+
+static dv_status read_description(dv_lmdb_file *file, MDB_txn *transaction, dv_error *error) {
+    char name[] = DV_LMDB_DESCRIPTION_KEY;
+    MDB_val key = {sizeof name, name}, value;
+    dv_error inner;
+    int code = mdb_get(transaction, file->table, &key, &value);
+    if (code == MDB_NOTFOUND)
+        return dv_fail(error, DV_ERROR_FORMAT, "%s: an LMDB file, but not one that 'division data lmdb' made",
+                       dv_file_shown(file->path));
+    if (code != 0)
+        return dv_lmdb_fail("read", file->path, code, error);
+    dv_status status = dv_lmdb_description_read(value.mv_data, value.mv_size, &file->description, &inner);
+    if (status != DV_OK)
+        return dv_fail(error, status, "%s: %.120s", dv_file_shown(file->path), inner.text);
+    if (!file->description.complete)
+        return dv_fail(error, DV_ERROR_FORMAT, "%s is not complete: call 'division data lmdb' again: it goes on",
+                       dv_file_shown(file->path));
+    return DV_OK;
+}
+
+static dv_status open_table(dv_lmdb_file *file, dv_error *error) {
+    MDB_txn *transaction;
+    int code = mdb_txn_begin(file->environment, NULL, MDB_RDONLY, &transaction);
+    if (code != 0)
+        return dv_lmdb_fail("read", file->path, code, error);
+    dv_status status = DV_OK;
+    code = mdb_dbi_open(transaction, NULL, 0, &file->table);
+    if (code != 0)
+        status = dv_lmdb_fail("read", file->path, code, error);
+    if (status == DV_OK)
+        status = check_size(file, transaction, error);
+    if (status == DV_OK)
+        status = read_description(file, transaction, error);
+    if (status == DV_OK)
+        code = mdb_txn_commit(transaction); /* keeps the table open */
+    else
+        mdb_txn_abort(transaction);
+    return status == DV_OK && code != 0 ? dv_lmdb_fail("read", file->path, code, error) : status;
+}
+
+dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *error) {
+    struct stat status;
+    *file = (dv_lmdb_file){.path = strdup(path)};
+    if (file->path == NULL)
+        return dv_fail(error, DV_ERROR_MEMORY, "no memory for a data set: free some");
+    if (stat(path, &status) != 0)
+        return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: give what 'division data lmdb' made",
+                       dv_file_shown(path), strerror(errno));
+    if (!S_ISREG(status.st_mode) || status.st_size == 0)
+        return dv_fail(error, DV_ERROR_FORMAT, "%s is no LMDB file: it is %s", dv_file_shown(path),
+                       S_ISREG(status.st_mode) ? "empty" : "no regular file");
+    int code = mdb_env_create(&file->environment);
+    if (code == 0) /* no lock file: nobody writes, and the disk may be read-only */
+        code = mdb_env_open(file->environment, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
+                            0666);
+    return code == 0 ? open_table(file, error) : dv_lmdb_fail("open", path, code, error);
+}
+
+void dv_lmdb_file_close(dv_lmdb_file *file) {
+    if (file->environment != NULL)
+        mdb_env_close(file->environment);
+    dv_lmdb_description_free(&file->description);
+    free(file->path);
+    *file = (dv_lmdb_file){0};
+}
+
+static dv_status find(const dv_lmdb_file *file, MDB_txn *transaction, size_t place, dv_lmdb_record *record,
+                      dv_error *error) {
+    uint8_t name[DV_LMDB_KEY_BYTES];
+    MDB_val key = {sizeof name, name}, value;
+    dv_error inner;
+    dv_lmdb_key(place, name);
+    int code = mdb_get(transaction, file->table, &key, &value);
+    if (code != 0 && code != MDB_NOTFOUND)
+        return dv_lmdb_fail("read", file->path, code, error);
+    if (code == MDB_NOTFOUND)
+        return dv_fail(error, DV_ERROR_FORMAT, "%s: record %zu: it is missing", dv_file_shown(file->path), place);
+    dv_status status = dv_lmdb_record_read(value.mv_data, value.mv_size, file->description.classes, record, &inner);
+    if (status == DV_OK)
+        return DV_OK;
+    return dv_fail(error, status, "%s: record %zu: %.100s", dv_file_shown(file->path), place, inner.text);
+}
+
+dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_record *record, void **held,
+                            dv_error *error) {
+    MDB_txn *transaction;
+    *held = NULL;
+    int code = mdb_txn_begin(file->environment, NULL, MDB_RDONLY, &transaction);
+    if (code != 0)
+        return dv_lmdb_fail("read", file->path, code, error);
+    dv_status status = find(file, transaction, place, record, error);
+    if (status == DV_OK)
+        *held = transaction;
+    else
+        mdb_txn_abort(transaction);
+    return status;
+}
+
+/* Gives back the pages that lie wholly within what was read. */
+static void give_back(const uint8_t *bytes, size_t count) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)bytes + count) / page * page;
+    if (end > first)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+void dv_lmdb_file_release(const dv_lmdb_record *record, void *held) {
+    give_back(record->image, record->image_bytes);
+    mdb_txn_abort(held);
+}

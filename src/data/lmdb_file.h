@@ -1,0 +1,34 @@
+/* One LMDB file of images, for reading. */
+#ifndef DV_DATA_LMDB_FILE_H
+#define DV_DATA_LMDB_FILE_H
+
+#include "data/dataset.h"
+#include "data/lmdb_format.h"
+
+#include <lmdb.h>
+
+typedef struct dv_lmdb_file {
+    MDB_env *environment;
+    MDB_dbi table;
+    char *path;
+    dv_lmdb_description description;
+} dv_lmdb_file;
+
+/* Opens a file and reads its description; one that is not complete is refused. After a failure, too, it must be
+ * closed. */
+dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *error);
+void dv_lmdb_file_close(dv_lmdb_file *file);
+
+/* Finds the record at a place. It stays until the transaction that comes back in `held` is given to
+ * dv_lmdb_file_release with it. */
+dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_record *record, void **held,
+                            dv_error *error);
+void dv_lmdb_file_release(const dv_lmdb_record *record, void *held);
+
+/* What LMDB says, and what to do about it. */
+dv_status dv_lmdb_fail(const char *action, const char *path, int code, dv_error *error);
+
+/* The file of a split in a folder: "DIR/train.lmdb", the caller's to free(). */
+char *dv_lmdb_split_path(const char *folder, dv_split split);
+
+#endif
