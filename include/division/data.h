@@ -135,6 +135,22 @@ DV_API size_t dv_loader_corrupt(const dv_loader *loader);
 DV_API dv_status dv_loader_fill(dv_loader *loader, uint64_t epoch, size_t batch, void *images, int32_t *labels,
                                 size_t *count, dv_error *error);
 
+/* The same as bytes, not normalised: images [batch][side][side][3]. */
+DV_API dv_status dv_loader_fill_bytes(dv_loader *loader, uint64_t epoch, size_t batch, uint8_t *images, int32_t *labels,
+                                      size_t *count, dv_error *error);
+
+/* How fast batches come. */
+typedef struct dv_loader_speed {
+    double loader;  /* images per second of dv_loader_fill */
+    double decoder; /* images per second of as many threads that decode whole images and do nothing else; NaN for data
+                       that is not compressed */
+    double ratio;   /* the median of loader / decoder over rounds that are run in turns */
+} dv_loader_speed;
+
+/* Measures for about so many seconds, from the batches of epoch 0 on. */
+DV_API dv_status dv_loader_measure(const dv_dataset *dataset, const dv_loader_options *options, double seconds,
+                                   dv_loader_speed *speed, dv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

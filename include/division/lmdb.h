@@ -49,8 +49,8 @@ typedef struct dv_lmdb_result {
     int complete;                  /* 0: stopped; call it again to go on */
 } dv_lmdb_result;
 
-/* Makes DEST/train.lmdb and DEST/val.lmdb of the image folder `source`, and then verifies them. What an earlier call that
- * was ended in whatever way had written is kept, if it was made of the same files with the same options. */
+/* Makes DEST/train.lmdb and DEST/val.lmdb of the image folder `source`, and then verifies them. What an earlier call
+ * that was ended in whatever way had written is kept, if it was made of the same files with the same options. */
 DV_API dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_lmdb_options *options,
                                  const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error);
 

@@ -1,9 +1,9 @@
 /* Versions: of the library itself and of those it stands on. */
 #include <division/info.h>
 
+#include <lmdb.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
-#include <lmdb.h>
 #include <pthread.h>
 #include <spng.h>
 #include <stdio.h>
@@ -79,12 +79,9 @@ typedef struct library {
 } library;
 
 static const library libraries[] = {
-    {"compiler", compiler_version},
-    {"OpenMP", openmp_version},
-    {"oneDNN", onednn_version},
-    {"libspng", spng_version_string},
-    {"libjpeg-turbo", jpeg_version},
-    {"LMDB", lmdb_version},
+    {"compiler", compiler_version},  {"OpenMP", openmp_version},
+    {"oneDNN", onednn_version},      {"libspng", spng_version_string},
+    {"libjpeg-turbo", jpeg_version}, {"LMDB", lmdb_version},
     {"zlib", zlibVersion},
 };
 

@@ -53,7 +53,14 @@ int cli_train(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_codec(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_data(int argc, char **argv);
 int cli_info(int argc, char **argv);
+
+/* The subcommands of data. */
+int cli_data_fetch(int argc, char **argv);
+int cli_data_lmdb(int argc, char **argv);
+int cli_data_show(int argc, char **argv);
+int cli_data_speed(int argc, char **argv);
 
 /* The subcommands of bench. */
 int cli_bench_codec(int argc, char **argv);

@@ -13,6 +13,7 @@ static const cli_command commands[] = {
     {"models", "list the networks there are", cli_models},
     {"plan", "say what a training will take, layer by layer", cli_plan},
     {"codec", "pack and unpack a map, and say what it costs", cli_codec},
+    {"data", "fetch, convert and show data", cli_data},
     {"bench", "measure speed and memory", cli_bench},
     {"info", "version, processor, libraries", cli_info},
     {NULL, NULL, NULL},

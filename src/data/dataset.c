@@ -7,11 +7,7 @@
 #include <string.h>
 
 static const dv_dataset_kind *const kinds[] = {
-    &dv_synthetic_images,
-    &dv_cifar10,
-    &dv_cifar100,
-    &dv_folder_images,
-    &dv_lmdb_images,
+    &dv_synthetic_images, &dv_cifar10, &dv_cifar100, &dv_folder_images, &dv_lmdb_images,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

@@ -54,7 +54,6 @@ struct dv_dataset {
 
 enum { DV_PHOTOGRAPH_SIDE = 224 };
 
-extern const dv_dataset_kind dv_synthetic_images, dv_cifar10, dv_cifar100, dv_folder_images,
-    dv_lmdb_images;
+extern const dv_dataset_kind dv_synthetic_images, dv_cifar10, dv_cifar100, dv_folder_images, dv_lmdb_images;
 
 #endif

@@ -86,6 +86,10 @@ dv_status dv_decoder_show(dv_decoder *decoder, const dv_view *view, uint8_t *dst
     return dv_jpeg_show(decoder->jpeg, view, &decoder->resample, dst, error);
 }
 
+dv_status dv_decoder_drain(dv_decoder *decoder, dv_error *error) {
+    return decoder->is_png ? dv_png_drain(decoder->bytes, decoder->count, error) : dv_jpeg_drain(decoder->jpeg, error);
+}
+
 void dv_resample_pixels(dv_resample *resample, const uint8_t *image, size_t width, const dv_view *view, uint8_t *dst) {
     dv_resample_begin(resample, &view->size, dst);
     for (size_t y = dv_resample_first(resample), end = dv_resample_end(resample); y < end; y++)

@@ -33,6 +33,9 @@ dv_status dv_decoder_open(dv_decoder *decoder, const uint8_t *bytes, size_t coun
  * not moved, not mirrored. Data so damaged that pixels are lost are DV_ERROR_FORMAT. */
 dv_status dv_decoder_show(dv_decoder *decoder, const dv_view *view, uint8_t *dst, dv_error *error);
 
+/* Decodes all of the opened image and keeps nothing: for measuring what that takes. */
+dv_status dv_decoder_drain(dv_decoder *decoder, dv_error *error);
+
 /* Resizes an image [height][width][3] that is in memory already, likewise. */
 void dv_decoder_show_pixels(dv_decoder *decoder, const uint8_t *image, size_t width, const dv_view *view, uint8_t *dst);
 
@@ -49,9 +52,13 @@ dv_status dv_jpeg_open(dv_jpeg *jpeg, const uint8_t *bytes, size_t count, size_t
                        dv_error *error);
 dv_status dv_jpeg_show(dv_jpeg *jpeg, const dv_view *view, dv_resample *resample, uint8_t *dst, dv_error *error);
 
+dv_status dv_jpeg_drain(dv_jpeg *jpeg, dv_error *error);
+
 dv_status dv_png_size(const uint8_t *bytes, size_t count, size_t *width, size_t *height, dv_error *error);
 dv_status dv_png_show(const uint8_t *bytes, size_t count, const dv_view *view, dv_resample *resample, uint8_t *dst,
                       dv_error *error);
+
+dv_status dv_png_drain(const uint8_t *bytes, size_t count, dv_error *error);
 
 /* Gives the resampler the view's part of an image in memory. */
 void dv_resample_pixels(dv_resample *resample, const uint8_t *image, size_t width, const dv_view *view, uint8_t *dst);

@@ -255,3 +255,16 @@ dv_status dv_jpeg_show(dv_jpeg *jpeg, const dv_view *view, dv_resample *resample
     jpeg_abort_decompress(&jpeg->decoder); /* what is below is not wanted */
     return DV_OK;
 }
+
+static void drain(dv_jpeg *jpeg, void *unused) {
+    (void)unused;
+    start(jpeg, 1);
+    make_row(jpeg);
+    while (jpeg->decoder.output_scanline < jpeg->decoder.output_height)
+        next_row(jpeg);
+    jpeg_finish_decompress(&jpeg->decoder);
+}
+
+dv_status dv_jpeg_drain(dv_jpeg *jpeg, dv_error *error) {
+    return attempt(jpeg, drain, NULL) ? DV_OK : fail(jpeg, error);
+}

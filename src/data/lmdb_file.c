@@ -123,21 +123,58 @@ void dv_lmdb_file_close(dv_lmdb_file *file) {
     *file = (dv_lmdb_file){0};
 }
 
-static dv_status find(const dv_lmdb_file *file, MDB_txn *transaction, size_t place, dv_lmdb_record *record,
-                      dv_error *error) {
+/* Gives back the pages that lie wholly within what was read. */
+static void give_back(const uint8_t *bytes, size_t count) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)bytes + count) / page * page;
+    if (end > first)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+/* The bytes of the record at a place. */
+static dv_status find_value(const dv_lmdb_file *file, MDB_txn *transaction, size_t place, MDB_val *value,
+                            dv_error *error) {
     uint8_t name[DV_LMDB_KEY_BYTES];
-    MDB_val key = {sizeof name, name}, value;
-    dv_error inner;
+    MDB_val key = {sizeof name, name};
     dv_lmdb_key(place, name);
-    int code = mdb_get(transaction, file->table, &key, &value);
-    if (code != 0 && code != MDB_NOTFOUND)
-        return dv_lmdb_fail("read", file->path, code, error);
+    int code = mdb_get(transaction, file->table, &key, value);
     if (code == MDB_NOTFOUND)
         return dv_fail(error, DV_ERROR_FORMAT, "%s: record %zu: it is missing", dv_file_shown(file->path), place);
-    dv_status status = dv_lmdb_record_read(value.mv_data, value.mv_size, file->description.classes, record, &inner);
+    return code == 0 ? DV_OK : dv_lmdb_fail("read", file->path, code, error);
+}
+
+/* Puts file and record in front of what is wrong. */
+static dv_status name(const dv_lmdb_file *file, size_t place, dv_status status, const dv_error *inner,
+                      dv_error *error) {
     if (status == DV_OK)
         return DV_OK;
-    return dv_fail(error, status, "%s: record %zu: %.100s", dv_file_shown(file->path), place, inner.text);
+    return dv_fail(error, status, "%s: record %zu: %.100s", dv_file_shown(file->path), place, inner->text);
+}
+
+static dv_status find(const dv_lmdb_file *file, MDB_txn *transaction, size_t place, dv_lmdb_record *record,
+                      dv_error *error) {
+    MDB_val value;
+    dv_error inner;
+    DV_TRY(find_value(file, transaction, place, &value, error));
+    dv_status status = dv_lmdb_record_read(value.mv_data, value.mv_size, file->description.classes, record, &inner);
+    return name(file, place, status, &inner, error);
+}
+
+dv_status dv_lmdb_file_label(const dv_lmdb_file *file, size_t place, int32_t *label, dv_error *error) {
+    MDB_txn *transaction;
+    MDB_val value;
+    dv_error inner;
+    int code = mdb_txn_begin(file->environment, NULL, MDB_RDONLY, &transaction);
+    if (code != 0)
+        return dv_lmdb_fail("read", file->path, code, error);
+    dv_status status = find_value(file, transaction, place, &value, error);
+    if (status == DV_OK) {
+        status = dv_lmdb_record_label(value.mv_data, value.mv_size, file->description.classes, label, &inner);
+        status = name(file, place, status, &inner, error);
+        give_back(value.mv_data, value.mv_size);
+    }
+    mdb_txn_abort(transaction);
+    return status;
 }
 
 dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_record *record, void **held,
@@ -153,14 +190,6 @@ dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_reco
     else
         mdb_txn_abort(transaction);
     return status;
-}
-
-/* Gives back the pages that lie wholly within what was read. */
-static void give_back(const uint8_t *bytes, size_t count) {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)bytes + count) / page * page;
-    if (end > first)
-        (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 void dv_lmdb_file_release(const dv_lmdb_record *record, void *held) {

@@ -25,6 +25,9 @@ dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_reco
                             dv_error *error);
 void dv_lmdb_file_release(const dv_lmdb_record *record, void *held);
 
+/* The label of the record at a place, without a look at the rest of it. */
+dv_status dv_lmdb_file_label(const dv_lmdb_file *file, size_t place, int32_t *label, dv_error *error);
+
 /* What LMDB says, and what to do about it. */
 dv_status dv_lmdb_fail(const char *action, const char *path, int code, dv_error *error);
 

@@ -65,6 +65,16 @@ dv_status dv_lmdb_record_read(const uint8_t *value, size_t bytes, size_t classes
     return DV_OK;
 }
 
+dv_status dv_lmdb_record_label(const uint8_t *value, size_t bytes, size_t classes, int32_t *label, dv_error *error) {
+    if (bytes < DV_LMDB_HEADER_BYTES)
+        return dv_fail(error, DV_ERROR_FORMAT, "a record of %zu bytes is no record", bytes);
+    uint32_t found = get(value + 4, 4);
+    if (found >= classes)
+        return dv_fail(error, DV_ERROR_FORMAT, "label %u of %zu classes", found, classes);
+    *label = (int32_t)found;
+    return DV_OK;
+}
+
 /* ---- the description ----------------------------------------------------------------------- */
 
 char *dv_lmdb_describe(const dv_lmdb_description *description) {

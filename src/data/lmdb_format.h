@@ -30,6 +30,9 @@ void dv_lmdb_record_write(const dv_lmdb_record *record, uint8_t *value);
 dv_status dv_lmdb_record_read(const uint8_t *value, size_t bytes, size_t classes, dv_lmdb_record *record,
                               dv_error *error);
 
+/* The label alone, whatever the rest is like. */
+dv_status dv_lmdb_record_label(const uint8_t *value, size_t bytes, size_t classes, int32_t *label, dv_error *error);
+
 /* ---- the description ----------------------------------------------------------------------- */
 
 #define DV_LMDB_DESCRIPTION_KEY "division" /* with its final zero, so that it is no record's */

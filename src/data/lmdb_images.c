@@ -30,11 +30,7 @@ static void release(const dv_dataset *dataset, dv_record *record) {
 }
 
 static dv_status find_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
-    dv_record record;
-    DV_TRY(fetch(dataset, split, index, &record, error));
-    *label = record.label;
-    release(dataset, &record);
-    return DV_OK;
+    return dv_lmdb_file_label(&((const lmdb_data *)dataset)->files[split], index, label, error);
 }
 
 static void name_image(const dv_dataset *dataset, dv_split split, size_t index, char name[DV_IMAGE_NAME_BYTES]) {

@@ -128,8 +128,7 @@ dv_status dv_lmdb_verify_against(const char *destination, const dv_dataset *sour
     return status;
 }
 
-dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_calls *calls, dv_lmdb_result *result,
-                         dv_error *error) {
+dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error) {
     if (destination == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "lmdb: destination or result is NULL");
     *result = (dv_lmdb_result){.complete = 1};

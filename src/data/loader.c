@@ -203,15 +203,36 @@ static void write_batch(const dv_loader *loader, const dv_slot *slot, void *imag
     }
 }
 
-dv_status dv_loader_fill(dv_loader *loader, uint64_t epoch, size_t batch, void *images, int32_t *labels, size_t *count,
-                         dv_error *error) {
+/* Copies a batch as it is. */
+static void copy_batch(const dv_loader *loader, const dv_slot *slot, void *images, int32_t *labels) {
+    size_t size = loader->options.loader.batch, bytes = slot->count * loader->elements;
+    memcpy(images, slot->bytes, bytes);
+    memset((uint8_t *)images + bytes, 0, size * loader->elements - bytes);
+    for (size_t place = 0; place < size; place++)
+        labels[place] = place < slot->count ? slot->labels[place] : DV_NO_LABEL;
+}
+
+/* Waits for a batch, and has it written. */
+static dv_status fill(dv_loader *loader, uint64_t epoch, size_t batch,
+                      void (*write)(const dv_loader *, const dv_slot *, void *, int32_t *), void *images,
+                      int32_t *labels, size_t *count, dv_error *error) {
     if (batch >= loader->options.batches)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: batch %zu of %zu", batch, loader->options.batches);
     const dv_slot *slot = dv_ahead_take(loader->ahead, epoch, batch);
     dv_status status = inspect(loader, slot, error);
     if (status == DV_OK)
-        write_batch(loader, slot, images, labels);
+        write(loader, slot, images, labels);
     *count = slot->count;
     dv_ahead_done(loader->ahead);
     return status;
+}
+
+dv_status dv_loader_fill(dv_loader *loader, uint64_t epoch, size_t batch, void *images, int32_t *labels, size_t *count,
+                         dv_error *error) {
+    return fill(loader, epoch, batch, write_batch, images, labels, count, error);
+}
+
+dv_status dv_loader_fill_bytes(dv_loader *loader, uint64_t epoch, size_t batch, uint8_t *images, int32_t *labels,
+                               size_t *count, dv_error *error) {
+    return fill(loader, epoch, batch, copy_batch, images, labels, count, error);
 }

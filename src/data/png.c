@@ -55,9 +55,13 @@ dv_status dv_png_show(const uint8_t *bytes, size_t count, const dv_view *view, d
     size_t width = 0;
     spng_ctx *png = spng_ctx_new(0);
     int code = png != NULL ? decode(png, bytes, count, &pixels, &width) : SPNG_EMEM;
-    if (code == 0)
+    if (code == 0 && resample != NULL)
         dv_resample_pixels(resample, pixels, width, view, dst);
     spng_ctx_free(png);
     free(pixels);
     return code == 0 ? DV_OK : fail(code, error);
+}
+
+dv_status dv_png_drain(const uint8_t *bytes, size_t count, dv_error *error) {
+    return dv_png_show(bytes, count, NULL, NULL, NULL, error);
 }

@@ -1,0 +1,26 @@
+/* What the subcommands of data share: a line that is drawn anew while something takes long. */
+#ifndef DV_CLI_DATA_H
+#define DV_CLI_DATA_H
+
+#include <division/status.h>
+
+/* A line on stdout: live on a terminal; elsewhere a line of its own every minute. */
+typedef struct data_line {
+    int quiet, live, drawn;
+    double last; /* when it was drawn, in seconds */
+} data_line;
+
+data_line data_line_new(int quiet);
+
+/* Whether it is time to draw it again. */
+int data_line_due(data_line *line);
+void data_line_draw(data_line *line, const char *format, ...) DV_PRINTF(2, 3);
+
+/* Takes it away, before something else is printed. */
+void data_line_wipe(data_line *line);
+
+/* "  1:02:03 left", "  4:05 left", or nothing if that is not known. */
+enum { DATA_LEFT_TEXT = 32 };
+const char *data_left_text(double seconds, char text[DATA_LEFT_TEXT]);
+
+#endif

@@ -1,0 +1,225 @@
+/* division data show: what a data set has, and a sheet of images as training sees them. */
+#include "cli.h"
+#include "options.h"
+
+#include <division/data.h>
+#include <division/picture.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAP = 6, CAPTION = DV_TEXT_HEIGHT + 3, FEW_CLASSES = 20, LEAST_TILE = 96 };
+
+static const char *const splits[] = {"train", "test", NULL};
+
+typedef struct settings {
+    const char *data, *png, *augment;
+    int split, images, columns, side, all_classes;
+    uint64_t seed, epoch;
+} settings;
+
+/* ---- counting ------------------------------------------------------------------------------ */
+
+static dv_status count_split(const dv_dataset *data, dv_split split, size_t *counts, dv_error *error) {
+    size_t images = dv_dataset_describe(data).images[split];
+    for (size_t i = 0; i < images; i++) {
+        int32_t label;
+        dv_status status = dv_dataset_label(data, split, i, &label, error);
+        if (status != DV_OK)
+            return status;
+        counts[label]++;
+    }
+    return DV_OK;
+}
+
+/* What to call a class: its name, or its number. */
+static const char *class_text(const dv_dataset *data, size_t label, char text[64]) {
+    const char *name = dv_dataset_class_name(data, label);
+    if (name != NULL)
+        snprintf(text, 64, "%.60s", name);
+    else
+        snprintf(text, 64, "%zu", label);
+    return text;
+}
+
+static void print_range(const char *split, const size_t *counts, size_t classes) {
+    size_t least = counts[0], most = counts[0];
+    for (size_t i = 1; i < classes; i++) {
+        least = counts[i] < least ? counts[i] : least;
+        most = counts[i] > most ? counts[i] : most;
+    }
+    printf("%-6s %zu to %zu images a class\n", split, least, most);
+}
+
+static void print_classes(const settings *chosen, const dv_dataset *data, const size_t *train, const size_t *test) {
+    size_t classes = dv_dataset_describe(data).classes;
+    char text[64];
+    if (classes > FEW_CLASSES && !chosen->all_classes) {
+        print_range("train", train, classes);
+        print_range("test", test, classes);
+        return;
+    }
+    printf("%6s  %8s  %8s  %s\n", "label", "train", "test", "class");
+    for (size_t i = 0; i < classes; i++)
+        printf("%6zu  %8zu  %8zu  %s\n", i, train[i], test[i], class_text(data, i, text));
+}
+
+static dv_status count(const settings *chosen, const dv_dataset *data, dv_error *error) {
+    dv_dataset_shape shape = dv_dataset_describe(data);
+    size_t *counts = calloc(2 * shape.classes, sizeof *counts);
+    if (counts == NULL) {
+        snprintf(error->text, sizeof error->text, "no memory to count classes: free some");
+        return error->status = DV_ERROR_MEMORY;
+    }
+    dv_status status = count_split(data, DV_TRAIN, counts, error);
+    if (status == DV_OK)
+        status = count_split(data, DV_TEST, counts + shape.classes, error);
+    if (status == DV_OK) {
+        printf("%zu images to train, %zu to test, %zu classes, shown as %zu x %zu\n", shape.images[DV_TRAIN],
+               shape.images[DV_TEST], shape.classes, shape.side, shape.side);
+        print_classes(chosen, data, counts, counts + shape.classes);
+    }
+    free(counts);
+    return status;
+}
+
+/* ---- the sheet ----------------------------------------------------------------------------- */
+
+typedef struct sheet {
+    dv_loader *loader;
+    size_t images, side, zoom, columns, rows;
+    uint8_t *pixels; /* [images][side][side][3] */
+    int32_t *labels;
+    dv_picture picture;
+} sheet;
+
+static void draw(const dv_dataset *data, sheet *to, size_t index) {
+    size_t width = to->side * to->zoom + GAP, height = width + CAPTION;
+    size_t x = GAP + index % to->columns * width, y = GAP + index / to->columns * height;
+    char text[64];
+    if (to->labels[index] == DV_NO_LABEL)
+        return;
+    dv_picture_draw_image(&to->picture, x, y,
+                          (const dv_colour *)(const void *)(to->pixels + index * to->side * to->side * 3), to->side,
+                          to->side, to->zoom);
+    class_text(data, (size_t)to->labels[index], text);
+    size_t fits = to->side * to->zoom / DV_TEXT_WIDTH;
+    if (fits < sizeof text)
+        text[fits] = '\0';
+    dv_picture_text(&to->picture, x, y + to->side * to->zoom + 3, text, 1, DV_BLACK);
+}
+
+static void warn(void *context, const char *text) {
+    (void)context;
+    cli_fail("%s", text);
+}
+
+static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to, dv_error *error) {
+    dv_loader_options options = {.split = (dv_split)chosen->split,
+                                 .batch = to->images,
+                                 .seed = chosen->seed,
+                                 .shuffle = 1,
+                                 .augment = 1,
+                                 .side = (size_t)chosen->side,
+                                 .corrupt = warn};
+    size_t found;
+    dv_status status = dv_augmentation_parse(chosen->augment, &options.augmentation, error);
+    if (status == DV_OK)
+        status = dv_loader_new(data, &options, &to->loader, error);
+    if (status != DV_OK)
+        return status;
+    to->pixels = malloc(to->images * to->side * to->side * 3);
+    to->labels = malloc(to->images * sizeof *to->labels);
+    if (to->pixels == NULL || to->labels == NULL) {
+        snprintf(error->text, sizeof error->text, "no memory for the images: show fewer");
+        return error->status = DV_ERROR_MEMORY;
+    }
+    return dv_loader_fill_bytes(to->loader, chosen->epoch, 0, to->pixels, to->labels, &found, error);
+}
+
+static dv_status paint(const settings *chosen, const dv_dataset *data, sheet *to, dv_error *error) {
+    size_t tile = to->side * to->zoom;
+    dv_status status = dv_picture_new(&to->picture, GAP + to->columns * (tile + GAP),
+                                      GAP + to->rows * (tile + CAPTION + GAP), DV_WHITE, error);
+    if (status != DV_OK)
+        return status;
+    for (size_t i = 0; i < to->images; i++)
+        draw(data, to, i);
+    status = dv_picture_write(&to->picture, chosen->png, error);
+    dv_picture_free(&to->picture);
+    return status;
+}
+
+static dv_status make_sheet(const settings *chosen, const dv_dataset *data, dv_error *error) {
+    sheet made = {.images = (size_t)chosen->images, .columns = (size_t)chosen->columns};
+    made.side = chosen->side > 0 ? (size_t)chosen->side : dv_dataset_describe(data).side;
+    made.zoom = made.side < LEAST_TILE ? (LEAST_TILE + made.side - 1) / made.side : 1;
+    made.rows = (made.images + made.columns - 1) / made.columns;
+    dv_status status = load(chosen, data, &made, error);
+    if (status == DV_OK)
+        status = paint(chosen, data, &made, error);
+    dv_loader_free(made.loader);
+    free(made.pixels);
+    free(made.labels);
+    return status;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int run(const settings *chosen) {
+    dv_dataset *data = NULL;
+    dv_error error;
+    dv_status status = dv_dataset_open(chosen->data, &data, &error);
+    if (status == DV_OK)
+        status = count(chosen, data, &error);
+    if (status == DV_OK && chosen->png != NULL)
+        status = make_sheet(chosen, data, &error);
+    dv_dataset_close(data);
+    return status == DV_OK ? cli_finish() : cli_report(&error);
+}
+
+/* Appends what there is of data sets and augmentations to the help. */
+static void describe_choices(char *text, size_t bytes) {
+    size_t used = (size_t)snprintf(text, bytes, "Data sets:\n");
+    for (size_t i = 0; dv_dataset_usage_at(i) != NULL && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "  %s\n               %s\n", dv_dataset_usage_at(i),
+                                 dv_dataset_help_at(i));
+    if (used < bytes)
+        used += (size_t)snprintf(text + used, bytes - used, "Augmentations:\n");
+    for (size_t i = 0; dv_augmentation_usage_at(i) != NULL && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "  %s\n               %s\n", dv_augmentation_usage_at(i),
+                                 dv_augmentation_help_at(i));
+}
+
+int cli_data_show(int argc, char **argv) {
+    settings chosen = {.augment = "usual", .images = 24, .columns = 6, .seed = 1};
+    char details[2048];
+    const cli_option options[] = {
+        {"png", "FILE", "draw a sheet of images there", CLI_TEXT(&chosen.png)},
+        {"split", NULL, "of the sheet", CLI_WORD(&chosen.split, splits)},
+        {"images", "N", "on the sheet", CLI_INTEGER(&chosen.images, 1, 10000)},
+        {"columns", "N", "of the sheet", CLI_INTEGER(&chosen.columns, 1, 100)},
+        {"augment", "HOW", "how images are varied", CLI_TEXT(&chosen.augment)},
+        {"side", "N", "of the images; 0 for the data's", CLI_INTEGER(&chosen.side, 0, 1024)},
+        {"seed", "N", "of order and variation", CLI_UNSIGNED(&chosen.seed)},
+        {"epoch", "N", "of order and variation", CLI_UNSIGNED(&chosen.epoch)},
+        {"classes", NULL, "print all classes, however many", CLI_FLAG(&chosen.all_classes)},
+        CLI_OPTIONS_END,
+    };
+    const cli_usage usage = {
+        .command = "data show",
+        .operands = "DATA",
+        .summary = "Prints how many images of which class a data set has, and draws some as training sees them.\n",
+        .details = details,
+        .options = options,
+        .minimum_operands = 1,
+        .maximum_operands = 1};
+    cli_operands operands;
+    describe_choices(details, sizeof details);
+    int code = cli_parse(&usage, argc, argv, &operands);
+    if (code != CLI_CONTINUE)
+        return code;
+    chosen.data = operands.at[0];
+    return run(&chosen);
+}

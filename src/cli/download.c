@@ -1,0 +1,126 @@
+/* Downloads through libcurl; where the program was built without it, says so. */
+#include "download.h"
+
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static dv_status fail(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
+
+static dv_status fail(dv_error *error, dv_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    return error->status = status;
+}
+
+#ifdef DV_CURL
+
+#include <curl/curl.h>
+
+enum { STALLED_SECONDS = 60, CONNECT_SECONDS = 30, NOTHING_LEFT = 416 };
+
+typedef struct transfer {
+    CURL *curl;
+    const char *url, *path;
+    FILE *stream;
+    curl_off_t before; /* bytes that were there */
+    data_line *line;
+    char message[CURL_ERROR_SIZE];
+} transfer;
+
+static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t unused_1, curl_off_t unused_2) {
+    const transfer *t = context;
+    curl_off_t speed = 0;
+    char done[CLI_BYTES_TEXT], all[CLI_BYTES_TEXT], rate[CLI_BYTES_TEXT], left[DATA_LEFT_TEXT];
+    (void)unused_1;
+    (void)unused_2;
+    if (total <= 0 || !data_line_due(t->line))
+        return 0;
+    curl_easy_getinfo(t->curl, CURLINFO_SPEED_DOWNLOAD_T, &speed);
+    data_line_draw(t->line, "%s of %s  %s/s%s", cli_bytes_text((double)(t->before + now), done),
+                   cli_bytes_text((double)(t->before + total), all), cli_bytes_text((double)speed, rate),
+                   data_left_text(speed > 0 ? (double)(total - now) / (double)speed : NAN, left));
+    return 0;
+}
+
+static void set_options(transfer *t) {
+    curl_easy_setopt(t->curl, CURLOPT_URL, t->url);
+    curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, t->stream);
+    curl_easy_setopt(t->curl, CURLOPT_ERRORBUFFER, t->message);
+    curl_easy_setopt(t->curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
+    curl_easy_setopt(t->curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(t->curl, CURLOPT_XFERINFOFUNCTION, show);
+    curl_easy_setopt(t->curl, CURLOPT_XFERINFODATA, t);
+    curl_easy_setopt(t->curl, CURLOPT_RESUME_FROM_LARGE, t->before);
+}
+
+/* One attempt, behind what is there or, with mode "wb", from the beginning. */
+static CURLcode attempt(transfer *t, const char *mode, long *answer, int *write_error) {
+    t->stream = fopen(t->path, mode);
+    *answer = 0;
+    *write_error = t->stream == NULL ? errno : 0;
+    if (t->stream == NULL)
+        return CURLE_WRITE_ERROR;
+    fseek(t->stream, 0, SEEK_END);
+    t->before = (curl_off_t)ftell(t->stream);
+    set_options(t);
+    errno = 0;
+    CURLcode code = curl_easy_perform(t->curl);
+    if (code == CURLE_WRITE_ERROR)
+        *write_error = errno;
+    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, answer);
+    if (fclose(t->stream) != 0 && code == CURLE_OK) {
+        *write_error = errno;
+        code = CURLE_WRITE_ERROR;
+    }
+    return code;
+}
+
+static dv_status run(transfer *t, dv_error *error) {
+    long answer;
+    int write_error;
+    CURLcode code = attempt(t, "ab", &answer, &write_error);
+    if (code == CURLE_HTTP_RETURNED_ERROR && answer == NOTHING_LEFT && t->before > 0)
+        return DV_OK;                                                   /* it was all there */
+    if (code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME) /* a server that can't go on */
+        code = attempt(t, "wb", &answer, &write_error);
+    if (code == CURLE_OK)
+        return DV_OK;
+    if (code == CURLE_WRITE_ERROR)
+        return fail(error, DV_ERROR_IO, "could not write %.120s: %s: make room, or choose another place", t->path,
+                    write_error != 0 ? strerror(write_error) : "it failed");
+    return fail(error, DV_ERROR_IO, "could not download %.100s: %.100s: call it again: it goes on", t->url,
+                t->message[0] != '\0' ? t->message : curl_easy_strerror(code));
+}
+
+dv_status download(const char *url, const char *path, data_line *line, dv_error *error) {
+    transfer t = {.url = url, .path = path, .line = line};
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    t.curl = curl_easy_init();
+    dv_status status = t.curl != NULL ? run(&t, error) : fail(error, DV_ERROR_MEMORY, "no memory for a download");
+    curl_easy_cleanup(t.curl);
+    curl_global_cleanup();
+    data_line_wipe(line);
+    return status;
+}
+
+#else
+
+dv_status download(const char *url, const char *path, data_line *line, dv_error *error) {
+    (void)line;
+    return fail(error, DV_ERROR_UNSUPPORTED, "this program was built without libcurl: download %.100s to %.80s by hand",
+                url, path);
+}
+
+#endif
