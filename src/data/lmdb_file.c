@@ -21,6 +21,9 @@ dv_status dv_lmdb_fail(const char *action, const char *path, int code, dv_error 
     if (code == ENOSPC || code == EDQUOT || code == EFBIG)
         return dv_fail(error, DV_ERROR_IO, "could not %s %s: %s: make room and call it again: it goes on from there",
                        action, shown, mdb_strerror(code));
+    if (code == EIO) /* LMDB's name for a write that a full disk cut short */
+        return dv_fail(error, DV_ERROR_IO, "could not %s %s: %s, or the disk is full: make room and call it again",
+                       action, shown, mdb_strerror(code));
     if (code == ENOMEM)
         return dv_fail(error, DV_ERROR_MEMORY, "could not %s %s: no memory: free some", action, shown);
     if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND)
