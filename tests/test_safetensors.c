@@ -106,7 +106,7 @@ static void test_of_other_programs(void **state) {
                  DV_ERROR_UNSUPPORTED, "bn1.num_batches_tracked is I64");
     assert_string_equal(dv_safetensors_note(file, "format"), "pt");
     dv_safetensors_close(file);
-    assert_ok(dv_safetensors_open(make(state, "{}", NULL, 0, path), &file, &error));
+    assert_ok(dv_safetensors_open(make(state, "{}", "", 0, path), &file, &error));
     assert_null(dv_safetensors_at(file, 0));
     assert_null(dv_safetensors_find(file, "a"));
     dv_safetensors_close(file);
