@@ -40,6 +40,7 @@ typedef struct cli_option {
     const char *argument; /* what the help calls the value; NULL for a flag */
     const char *help;     /* one line */
     cli_option_kind kind;
+    int this_call; /* says how this one call behaves: not for files of options, neither read nor written */
     union {
         int *integer; /* also flags and words */
         uint64_t *whole;
@@ -48,7 +49,6 @@ typedef struct cli_option {
     } target;
     double minimum, maximum;  /* of integers and numbers */
     const char *const *words; /* of a word, NULL after the last */
-    int this_call;            /* says how this one call behaves: not for files of options, neither read nor written */
 } cli_option;
 
 /* The part of an option's line that says its kind, target and bounds. */
