@@ -2,7 +2,7 @@
  *
  * Images are made as bytes, by workers ahead of the trainer or by its own threads (ahead.c); what they are depends on
  * seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
- * that numbers do, and a table makes numbers of them faster than they can be copied. */
+ * that numbers do. */
 #include "base/float16.h"
 #include "base/status.h"
 #include "data/ahead.h"
@@ -12,18 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS = 256, MOST_SIDE = 1024, MOST_RESIZE = 2048, MOST_WORKERS = 256, MOST_AHEAD = 64 };
+enum {
+    LEVELS = 256,
+    RUN = 16 * DV_DATA_CHANNELS,
+    MOST_SIDE = 1024,
+    MOST_RESIZE = 2048,
+    MOST_WORKERS = 256,
+    MOST_AHEAD = 64
+};
 
 struct dv_loader {
     dv_ahead_options options;
     dv_ahead *ahead;
-    size_t elements; /* of an image */
-    uint8_t *known;  /* a bit for each image that is known to be corrupt */
-    size_t corrupt;  /* how many those are */
-    union {
-        float f32[LEVELS];
-        uint16_t bf16[LEVELS];
-    } normal[DV_DATA_CHANNELS]; /* what each byte becomes */
+    size_t elements;                                /* of an image */
+    uint8_t *known;                                 /* a bit for each image that is known to be corrupt */
+    size_t corrupt;                                 /* how many those are */
+    float mean[RUN], scale[RUN];                    /* of a run of elements, channel after channel */
+    uint16_t normal_bf16[DV_DATA_CHANNELS][LEVELS]; /* what each byte becomes */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -82,16 +87,16 @@ static dv_ahead_options resolve(const dv_dataset *data, const dv_loader_options 
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-static void fill_table(dv_loader *loader, size_t channel) {
+static void fill_tables(dv_loader *loader) {
     const dv_dataset *data = loader->options.data;
-    float mean = data->mean[channel], scale = 1 / data->deviation[channel];
-    for (int level = 0; level < LEVELS; level++) {
-        float normal = ((float)level - mean) * scale;
-        if (loader->options.loader.type == DV_F32)
-            loader->normal[channel].f32[level] = normal;
-        else
-            loader->normal[channel].bf16[level] = dv_bf16_nearest(normal);
+    for (size_t i = 0; i < RUN; i++) {
+        loader->mean[i] = data->mean[i % DV_DATA_CHANNELS];
+        loader->scale[i] = 1 / data->deviation[i % DV_DATA_CHANNELS];
     }
+    for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
+        for (int level = 0; level < LEVELS; level++)
+            loader->normal_bf16[channel][level] =
+                dv_bf16_nearest(((float)level - loader->mean[channel]) * loader->scale[channel]);
 }
 
 size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options) {
@@ -121,8 +126,7 @@ dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *opti
     made->options = resolved;
     made->known = known;
     made->elements = resolved.loader.side * resolved.loader.side * DV_DATA_CHANNELS;
-    for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
-        fill_table(made, channel);
+    fill_tables(made);
     *loader = made;
     return DV_OK;
 }
@@ -175,25 +179,34 @@ static dv_status inspect(dv_loader *loader, const dv_slot *slot, dv_error *error
     return DV_OK;
 }
 
+/* In runs of whole vectors, over which the channels repeat. */
+static void normalise_f32(const dv_loader *loader, const uint8_t *restrict bytes, float *restrict dst) {
+    size_t i = 0;
+    for (; i + RUN <= loader->elements; i += RUN)
+        for (size_t k = 0; k < RUN; k++)
+            dst[i + k] = ((float)bytes[i + k] - loader->mean[k]) * loader->scale[k];
+    for (size_t k = 0; i + k < loader->elements; k++)
+        dst[i + k] = ((float)bytes[i + k] - loader->mean[k]) * loader->scale[k];
+}
+
+static void normalise_bf16(const dv_loader *loader, const uint8_t *restrict bytes, uint16_t *restrict dst) {
+    for (size_t i = 0; i < loader->elements; i += DV_DATA_CHANNELS)
+        for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
+            dst[i + channel] = loader->normal_bf16[channel][bytes[i + channel]];
+}
+
 /* Writes an image's bytes [elements] as numbers, at its place of the batch. */
 static void normalise(const dv_loader *loader, const uint8_t *bytes, size_t place, void *images) {
-    if (loader->options.loader.type == DV_F32) {
-        float *dst = (float *)images + place * loader->elements;
-        for (size_t i = 0; i < loader->elements; i += DV_DATA_CHANNELS)
-            for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
-                dst[i + channel] = loader->normal[channel].f32[bytes[i + channel]];
-    } else {
-        uint16_t *dst = (uint16_t *)images + place * loader->elements;
-        for (size_t i = 0; i < loader->elements; i += DV_DATA_CHANNELS)
-            for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
-                dst[i + channel] = loader->normal[channel].bf16[bytes[i + channel]];
-    }
+    if (loader->options.loader.type == DV_F32)
+        normalise_f32(loader, bytes, (float *)images + place * loader->elements);
+    else
+        normalise_bf16(loader, bytes, (uint16_t *)images + place * loader->elements);
 }
 
 /* Writes a batch as numbers, and what fills it up. */
 static void write_batch(const dv_loader *loader, const dv_slot *slot, void *images, int32_t *labels) {
     size_t size = loader->options.loader.batch, bytes = loader->elements * dv_type_bytes(loader->options.loader.type);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (loader->options.loader.workers == 0)
     for (size_t place = 0; place < size; place++) {
         labels[place] = place < slot->count ? slot->labels[place] : DV_NO_LABEL;
         if (place < slot->count)

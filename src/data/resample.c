@@ -1,10 +1,24 @@
-/* The weights, and both passes. */
+/* The weights, and both passes.
+ *
+ * A weight has 23 bits, a vector multiplication of SSE2 takes 16 and adds products in pairs. Along rows a pair is two
+ * pixels of the source, and weights are used in halves of 11 bits, whose sums are put together in the end. Along
+ * columns a pair is one byte p as p and 128 p, and its weight w as w % 128 and w / 128: one multiplication is exact.
+ * Where there is no SSE2, and where a load would reach over the end of a row, plain code does the same. */
 #include "data/resample.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdbool.h>
 
-enum { PRECISION = 22, HALF = 1 << (PRECISION - 1) };
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum {
+    PRECISION = 22,
+    ROUNDING = 1 << (PRECISION - 1),
+    LOW_BITS = 11, /* of a weight of a column's pair */
+    SLACK = 4      /* numbers that a vector is written over the end of the line */
+};
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -13,17 +27,24 @@ static size_t most_weights(size_t side) {
     return 2 * (size_t)DV_IMAGE_MAX_SIDE + 3 * side;
 }
 
+/* Of the columns' pairs: each pixel has as many as the one with most weights, and each pair is two numbers. */
+static size_t most_pairs(size_t width) {
+    return most_weights(width) + width;
+}
+
 size_t dv_resample_bytes(size_t width, size_t height) {
-    return (width + height) * sizeof(dv_taps) + (most_weights(width) + most_weights(height)) * sizeof(int32_t) +
-           width * height * DV_PIXEL * sizeof(int32_t) + width * DV_PIXEL;
+    size_t numbers = most_weights(width) + most_weights(height) + most_pairs(width) + width * height * DV_PIXEL +
+                     width * DV_PIXEL + SLACK;
+    return (width + height) * sizeof(dv_taps) + numbers * sizeof(int32_t);
 }
 
 void dv_resample_init(dv_resample *resample, size_t width, size_t height, void *memory) {
     *resample = (dv_resample){.columns = memory};
     resample->rows = resample->columns + width;
     resample->weights = (int32_t *)(resample->rows + height);
-    resample->sums = resample->weights + most_weights(width) + most_weights(height);
-    resample->line = (uint8_t *)(resample->sums + width * height * DV_PIXEL);
+    resample->pairs = resample->weights + most_weights(width) + most_weights(height);
+    resample->sums = resample->pairs + most_pairs(width);
+    resample->line = resample->sums + width * height * DV_PIXEL;
 }
 
 /* ---- weights ------------------------------------------------------------------------------- */
@@ -56,6 +77,129 @@ static int32_t *make_axis(size_t source, size_t target, size_t begin, size_t cou
     return weights;
 }
 
+#ifdef __SSE2__
+/* Two weights next to each other, as a vector multiplication takes them. */
+static int32_t pair_of(int32_t first, int32_t second) {
+    return (int32_t)((uint32_t)first | (uint32_t)second << 16);
+}
+
+static int32_t weight_at(const dv_taps *taps, uint32_t index) {
+    return index < taps->count ? taps->weights[index] : 0;
+}
+
+/* Weights in pairs: the low halves of two, then their high ones. */
+static void make_pairs(const dv_taps *taps, uint32_t count, int32_t *pairs) {
+    const int32_t mask = (1 << LOW_BITS) - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t one = weight_at(taps, 2 * i), two = weight_at(taps, 2 * i + 1);
+        *pairs++ = pair_of(one & mask, two & mask);
+        *pairs++ = pair_of(one >> LOW_BITS, two >> LOW_BITS);
+    }
+}
+
+/* Those of all columns; all have as many, zeros in the end: a loop that always turns as often is faster than one that
+ * turns less often sometimes. */
+static void make_all_pairs(dv_resample *resample) {
+    size_t width = resample->size.part_width;
+    resample->pair_count = 0;
+    for (size_t x = 0; x < width; x++)
+        if (resample->pair_count < (resample->columns[x].count + 1) / 2)
+            resample->pair_count = (resample->columns[x].count + 1) / 2;
+    for (size_t x = 0; x < width; x++)
+        make_pairs(&resample->columns[x], resample->pair_count, resample->pairs + 2 * x * resample->pair_count);
+}
+#endif
+
+/* ---- along rows ---------------------------------------------------------------------------- */
+
+/* A sum of weights times bytes as a byte. Weights are positive and sum up to one but for their rounding, so it is one.
+ */
+static int32_t to_byte(int32_t sum) {
+    return sum >> PRECISION;
+}
+
+static int32_t widen(int32_t byte) {
+    return byte | (int32_t)((uint32_t)byte << 23);
+}
+
+/* A pixel of the line. */
+static void make_pixel(const dv_taps *taps, const uint8_t *row, int32_t *dst) {
+    const uint8_t *src = row + (size_t)taps->first * DV_PIXEL;
+    int32_t red = ROUNDING, green = ROUNDING, blue = ROUNDING;
+    for (uint32_t i = 0; i < taps->count; i++, src += DV_PIXEL) {
+        red += taps->weights[i] * src[0];
+        green += taps->weights[i] * src[1];
+        blue += taps->weights[i] * src[2];
+    }
+    dst[0] = widen(to_byte(red));
+    dst[1] = widen(to_byte(green));
+    dst[2] = widen(to_byte(blue));
+}
+
+#ifdef __SSE2__
+/* The same for all pixels that end early enough: eight bytes are loaded at each pixel, and the next one's eight beside
+ * them, which makes pairs r r g g b b. Returns how many those are. */
+static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
+    const __m128i zero = _mm_setzero_si128();
+    const int32_t *pairs = resample->pairs;
+    uint32_t count = resample->pair_count;
+    size_t x = 0;
+    for (; x < resample->size.part_width; x++) {
+        const dv_taps *taps = &resample->columns[x];
+        const uint8_t *src = row + (size_t)taps->first * DV_PIXEL;
+        __m128i low = _mm_set1_epi32(ROUNDING), high = zero;
+        if (taps->first + 2 * count + 2 > resample->size.width) /* eight bytes from the last but one pixel on */
+            break;
+        for (uint32_t i = 0; i < count; i++, src += 2 * DV_PIXEL, pairs += 2) {
+            __m128i one = _mm_loadl_epi64((const __m128i *)(const void *)src);
+            __m128i two = _mm_loadl_epi64((const __m128i *)(const void *)(src + DV_PIXEL));
+            __m128i both = _mm_unpacklo_epi8(_mm_unpacklo_epi8(one, two), zero);
+            low = _mm_add_epi32(low, _mm_madd_epi16(both, _mm_set1_epi32(pairs[0])));
+            high = _mm_add_epi32(high, _mm_madd_epi16(both, _mm_set1_epi32(pairs[1])));
+        }
+        __m128i bytes = _mm_srai_epi32(_mm_add_epi32(_mm_slli_epi32(high, LOW_BITS), low), PRECISION);
+        __m128i wide = _mm_or_si128(bytes, _mm_slli_epi32(bytes, 23));
+        _mm_storeu_si128((__m128i *)(void *)(resample->line + x * DV_PIXEL), wide); /* and one number too much */
+    }
+    return x;
+}
+#else
+static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
+    (void)resample;
+    (void)row;
+    return 0;
+}
+#endif
+
+static void make_line(const dv_resample *resample, const uint8_t *row) {
+    for (size_t x = make_pixels(resample, row); x < resample->size.part_width; x++)
+        make_pixel(&resample->columns[x], row, resample->line + x * DV_PIXEL);
+}
+
+/* ---- along columns ------------------------------------------------------------------------- */
+
+/* Adds a line to the sums; those of the first one begin with it. */
+static void add_line(const int32_t *restrict line, int32_t weight, bool first, size_t elements,
+                     int32_t *restrict sums) {
+    size_t i = 0;
+#ifdef __SSE2__
+    int32_t high = weight >> 7 < 32767 ? weight >> 7 : 32767; /* of a weight of one, more is left for the low part */
+    __m128i weights = _mm_set1_epi32(pair_of(weight - high * 128, high)), rounding = _mm_set1_epi32(ROUNDING);
+    for (; i + 4 <= elements; i += 4) {
+        __m128i products = _mm_madd_epi16(_mm_loadu_si128((const __m128i *)(const void *)(line + i)), weights);
+        __m128i sum = first ? rounding : _mm_loadu_si128((const __m128i *)(const void *)(sums + i));
+        _mm_storeu_si128((__m128i *)(void *)(sums + i), _mm_add_epi32(sum, products));
+    }
+#endif
+    for (; i < elements; i++)
+        sums[i] = (first ? ROUNDING : sums[i]) + weight * (line[i] & 255);
+}
+
+static void finish_row(const int32_t *restrict sums, size_t elements, uint8_t *restrict dst) {
+    for (size_t i = 0; i < elements; i++)
+        dst[i] = (uint8_t)to_byte(sums[i]);
+}
+
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 void dv_resample_begin(dv_resample *resample, const dv_resample_size *size, uint8_t *dst) {
@@ -64,11 +208,11 @@ void dv_resample_begin(dv_resample *resample, const dv_resample_size *size, uint
     int32_t *rest =
         make_axis(size->width, size->target_width, size->left, size->part_width, resample->weights, resample->columns);
     make_axis(size->height, size->target_height, size->top, size->part_height, rest, resample->rows);
+#ifdef __SSE2__
+    make_all_pairs(resample);
+#endif
     resample->next = dv_resample_first(resample);
     resample->open = 0;
-    size_t elements = size->part_width * size->part_height * DV_PIXEL;
-    for (size_t i = 0; i < elements; i++)
-        resample->sums[i] = HALF;
 }
 
 size_t dv_resample_first(const dv_resample *resample) {
@@ -80,47 +224,15 @@ size_t dv_resample_end(const dv_resample *resample) {
     return last->first + last->count;
 }
 
-static uint8_t to_byte(int32_t sum) {
-    int32_t level = sum >> PRECISION;
-    return (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
-}
-
-static void resize_line(const dv_resample *resample, const uint8_t *row) {
-    uint8_t *dst = resample->line;
-    for (size_t x = 0; x < resample->size.part_width; x++, dst += DV_PIXEL) {
-        const dv_taps *taps = &resample->columns[x];
-        const uint8_t *src = row + (size_t)taps->first * DV_PIXEL;
-        int32_t red = HALF, green = HALF, blue = HALF;
-        for (uint32_t i = 0; i < taps->count; i++, src += DV_PIXEL) {
-            red += taps->weights[i] * src[0];
-            green += taps->weights[i] * src[1];
-            blue += taps->weights[i] * src[2];
-        }
-        dst[0] = to_byte(red);
-        dst[1] = to_byte(green);
-        dst[2] = to_byte(blue);
-    }
-}
-
-static void add_line(const uint8_t *restrict line, int32_t weight, size_t elements, int32_t *restrict sums) {
-    for (size_t i = 0; i < elements; i++)
-        sums[i] += weight * line[i];
-}
-
-static void finish_row(const int32_t *restrict sums, size_t elements, uint8_t *restrict dst) {
-    for (size_t i = 0; i < elements; i++)
-        dst[i] = to_byte(sums[i]);
-}
-
 /* Rows of the result begin and end in order, so those that a row of the source is part of lie together. */
 void dv_resample_row(dv_resample *resample, const uint8_t *row) {
     size_t elements = resample->size.part_width * DV_PIXEL, at = resample->next++;
-    resize_line(resample, row);
+    make_line(resample, row);
     for (size_t y = resample->open; y < resample->size.part_height && resample->rows[y].first <= at; y++) {
         const dv_taps *taps = &resample->rows[y];
         int32_t *sums = resample->sums + y * elements;
         if (at < taps->first + taps->count)
-            add_line(resample->line, taps->weights[at - taps->first], elements, sums);
+            add_line(resample->line, taps->weights[at - taps->first], at == taps->first, elements, sums);
         if (at + 1 == taps->first + taps->count) {
             finish_row(sums, elements, resample->dst + y * elements);
             resample->open = y + 1;

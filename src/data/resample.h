@@ -29,9 +29,12 @@ typedef struct dv_resample {
     dv_resample_size size;
     dv_taps *columns, *rows; /* [part_width], [part_height] */
     int32_t *weights;        /* of both */
-    uint8_t *line;           /* [part_width][3]: a row of the source, resized */
+    int32_t *pairs;          /* of the columns: weights in halves, for two pixels at a time */
+    uint32_t pair_count;     /* of each column */
+    int32_t *line;           /* [part_width][3]: a row of the source, resized; each byte p as p | p << 23 */
     int32_t *sums;           /* [part_height][part_width][3] */
-    size_t next, open;       /* the row of the source that comes next; the first of the result that is not complete */
+    size_t next;             /* the row of the source that comes next */
+    size_t open;             /* the first row of the result that is not complete */
     uint8_t *dst;            /* [part_height][part_width][3] */
 } dv_resample;
 
