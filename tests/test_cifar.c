@@ -88,6 +88,24 @@ static void test_cifar100(void **state) {
     dv_dataset_close(data);
 }
 
+/* Classes have names where the file that comes with the data is there and complete. */
+static void test_names(void **state) {
+    char path[FOLDER_PATH_BYTES], text[FOLDER_PATH_BYTES];
+    static const char names[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nten\n\n";
+    write_cifar10(state);
+    for (int complete = 0; complete < 2; complete++) {
+        dv_dataset *data;
+        folder_path(state, "batches.meta.txt", path);
+        write_bytes(path, (const uint8_t *)names, complete ? sizeof names - 1 : 12);
+        assert_ok(dv_dataset_open(name(state, "cifar10", text), &data, &error));
+        if (complete)
+            assert_string_equal(dv_dataset_class_name(data, 9), "ten");
+        else
+            assert_null(dv_dataset_class_name(data, 0));
+        dv_dataset_close(data);
+    }
+}
+
 /* In the folder that the archive unpacks to. */
 static void test_inner_folder(void **state) {
     char path[FOLDER_PATH_BYTES], text[FOLDER_PATH_BYTES], inner[FOLDER_PATH_BYTES];
@@ -201,6 +219,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cifar10, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_cifar100, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_names, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_inner_folder, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_wrong_files, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_vanishing, folder_new, folder_free),

@@ -15,6 +15,7 @@ static const char *const splits[] = {"train", "test", NULL};
 
 typedef struct settings {
     const char *data, *png, *augment;
+    dv_augmentation augmentation;
     int split, images, columns, side, all_classes;
     uint64_t seed, epoch;
 } settings;
@@ -121,12 +122,11 @@ static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to,
                                  .seed = chosen->seed,
                                  .shuffle = 1,
                                  .augment = 1,
+                                 .augmentation = chosen->augmentation,
                                  .side = (size_t)chosen->side,
                                  .corrupt = warn};
     size_t found;
-    dv_status status = dv_augmentation_parse(chosen->augment, &options.augmentation, error);
-    if (status == DV_OK)
-        status = dv_loader_new(data, &options, &to->loader, error);
+    dv_status status = dv_loader_new(data, &options, &to->loader, error);
     if (status != DV_OK)
         return status;
     to->pixels = malloc(to->images * to->side * to->side * 3);
@@ -221,5 +221,8 @@ int cli_data_show(int argc, char **argv) {
     if (code != CLI_CONTINUE)
         return code;
     chosen.data = operands.at[0];
+    dv_error error;
+    if (dv_augmentation_parse(chosen.augment, &chosen.augmentation, &error) != DV_OK)
+        return cli_report(&error);
     return run(&chosen);
 }

@@ -32,8 +32,9 @@ typedef struct form {
     const dv_dataset_kind *kind;
     const char *folder; /* what the archive unpacks to */
     const char *files[DV_SPLIT_COUNT][MOST_FILES];
-    size_t labels;  /* bytes of a record before the image; the last one counts */
-    size_t classes; /* of the one that counts */
+    size_t labels;     /* bytes of a record before the image; the last one counts */
+    size_t classes;    /* of the one that counts */
+    const char *names; /* a file with a name of a class in each line */
     float mean[DV_DATA_CHANNELS], deviation[DV_DATA_CHANNELS];
 } form;
 
@@ -47,6 +48,7 @@ typedef struct cifar {
     const form *of;
     source sources[DV_SPLIT_COUNT][MOST_FILES];
     size_t per_file[DV_SPLIT_COUNT]; /* records; all files of a split have as many */
+    char *names;                     /* the text that the names of classes are in; NULL: there is none */
 } cifar;
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -111,6 +113,8 @@ static dv_status find_label(const dv_dataset *dataset, dv_split split, size_t in
 
 static void close_cifar(dv_dataset *dataset) {
     cifar *data = (cifar *)dataset;
+    free(data->base.class_names);
+    free(data->names);
     for (size_t split = 0; split < DV_SPLIT_COUNT; split++)
         for (size_t i = 0; i < MOST_FILES; i++) {
             if (data->sources[split][i].descriptor >= 0)
@@ -199,6 +203,27 @@ static dv_status add_files(cifar *data, const char *folder, dv_error *error) {
     return DV_OK;
 }
 
+/* Reads the names of the classes, if their file is there and has one for each; else classes have numbers. */
+static void read_names(cifar *data, const char *folder) {
+    enum { MOST_BYTES = 1 << 16 };
+    char path[PATH_BYTES + 32];
+    size_t bytes, count = 0, classes = data->of->classes;
+    void *text;
+    char *rest;
+    snprintf(path, sizeof path, "%s/%s", folder, data->of->names);
+    if (dv_file_read(path, MOST_BYTES, &text, &bytes, NULL) != DV_OK)
+        return;
+    data->names = text;
+    char **names = calloc(classes, sizeof *names);
+    for (char *line = strtok_r(data->names, "\r\n", &rest); names != NULL && line != NULL && count < classes;
+         line = strtok_r(NULL, "\r\n", &rest))
+        names[count++] = line;
+    if (count == classes)
+        data->base.class_names = names;
+    else
+        free(names);
+}
+
 static cifar *new_cifar(const form *of) {
     cifar *made = calloc(1, sizeof *made);
     if (made == NULL)
@@ -226,6 +251,7 @@ static dv_status open_form(const form *of, const char *text, dv_dataset **datase
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a data set: free some");
     find_folder(of, text, folder);
     dv_status status = add_files(made, folder, error);
+    read_names(made, folder);
     if (status == DV_OK)
         *dataset = &made->base;
     else
@@ -244,6 +270,7 @@ static const form cifar10 = {
               [DV_TEST] = {"test_batch.bin"}},
     .labels = 1,
     .classes = 10,
+    .names = "batches.meta.txt",
     .mean = {0.4914f, 0.4822f, 0.4465f},
     .deviation = {0.2470f, 0.2435f, 0.2616f},
 };
@@ -254,6 +281,7 @@ static const form cifar100 = {
     .files = {[DV_TRAIN] = {"train.bin"}, [DV_TEST] = {"test.bin"}},
     .labels = 2,
     .classes = 100,
+    .names = "fine_label_names.txt",
     .mean = {0.5071f, 0.4865f, 0.4409f},
     .deviation = {0.2673f, 0.2564f, 0.2762f},
 };

@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# division data from outside: conversions that are killed, downloads that break off, sheets, photographs.
+# DV_PROGRAM is the program, DV_TEMP an empty folder, DV_SHARED (or ../shared) may have photographs.
+set -uo pipefail
+cd "$DV_TEMP" || exit 1
+unset DV_ISA
+failures=0
+server=
+trap '[[ -z $server ]] || kill "$server" 2>/dev/null' EXIT
+
+# run ARGUMENT...: calls division data; its output, messages and exit code go to $output, $messages, $code.
+run() {
+    call="division data $*"
+    output=$("$DV_PROGRAM" data "$@" 2>messages)
+    code=$?
+    messages=$(<messages)
+}
+
+complain() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
+}
+
+# fails CODE PATTERN: the last call ended with this code and a message that matches.
+fails() {
+    # shellcheck disable=SC2053 # a pattern it is
+    [[ $code == "$1" && -z $output && $messages == "division: "$2 ]] || complain "expected exit code $1 and: division: $2"
+}
+
+# prints PATTERN: the last call succeeded, had nothing to complain about, and its output matches the pattern.
+prints() {
+    # shellcheck disable=SC2053
+    [[ $code == 0 && -z $messages && $output == $1 ]] || complain "expected output: $1"
+}
+
+# ---- wrong calls -----------------------------------------------------------------------------
+
+run
+fails 2 "data: the command is missing: see 'division data --help'"
+run --help
+prints '*fetch*lmdb*show*speed*'
+run lmdb only
+fails 2 'data lmdb: give the folder of images and one for the files: SRC DEST'
+run lmdb --verify one two
+fails 2 'data lmdb: --verify takes the folder of the files alone'
+run lmdb missing made
+fails 1 '*missing/train: No such file or directory: images are to be in train/CLASS/ and val/CLASS/'
+run fetch mnist here
+fails 2 "data fetch: 'mnist' is none that can be fetched: give cifar10 or cifar100"
+run show nothing:here
+fails 2 'data: "nothing:here" is no data set*'
+
+# ---- a sheet ---------------------------------------------------------------------------------
+
+run show synthetic:train=40,test=20 --png sheet.png --images 7 --columns 3 --augment zero
+prints '40 images to train, 20 to test, 10 classes, shown as 32 x 32
+ label     train      test  class
+     0         4         2  0*'
+[[ $(head -c 4 sheet.png | tail -c 3) == PNG ]] || complain "expected a picture"
+run show synthetic:train=4 --png sheet.png --augment cutout
+fails 2 'augmentation: "cutout" is none: there is usual, none, zero, reflect, resized'
+run speed synthetic:train=64,side=8 --batch 8 --seconds 0.2 --json
+prints '{"data": "synthetic:train=64,side=8", "split": "train", "batch": 8, "workers": 2, "loader_images_per_second": *, "decoder_images_per_second": null, "ratio": null}'
+
+# ---- photographs -----------------------------------------------------------------------------
+
+photographs=${DV_SHARED:-$DV_SOURCE_DIR/../shared}/data/imagenet-sample
+if [[ -d $photographs ]]; then
+    run lmdb "$photographs" photographs
+    prints 'train.lmdb  32 images  * MB
+val.lmdb  7 images  * kB
+written and verified'
+    run show lmdb:photographs --png photographs.png --images 4
+    prints '32 images to train, 7 to test, 4 classes, shown as 224 x 224*n03791235'
+else
+    echo "left out: there are no photographs in $photographs"
+fi
+
+# ---- conversions that are killed -------------------------------------------------------------
+
+# Images of the program's own making, as PNG files: more than a few transactions of them.
+mkdir -p images/{train,val}/{cat,dog}
+for ((i = 0; i < 4; i++)); do
+    "$DV_PROGRAM" data show synthetic:side=128 --seed "$i" --images 1 --png images/one.png >/dev/null
+    for ((k = 0; k < 70; k++)); do
+        cp images/one.png "images/train/cat/$i-$k.png"
+        cp images/one.png "images/train/dog/$((i + 5))-$k.png"
+    done
+    cp images/one.png "images/val/cat/$i.png"
+    cp images/one.png "images/val/dog/$i.png"
+done
+run lmdb images whole --resize 64 --workers 2
+prints 'train.lmdb  560 images*val.lmdb  8 images*568 images were resized
+written and verified'
+
+RANDOM=7
+kills=0
+for ((i = 0; i < 20; i++)); do
+    "$DV_PROGRAM" data lmdb images killed --resize 64 --workers 2 --quiet &
+    victim=$!
+    sleep "0.0$((RANDOM % 9))$((RANDOM % 10))"
+    if kill -KILL "$victim" 2>/dev/null; then
+        kills=$((kills + 1))
+    fi
+    wait "$victim" 2>/dev/null
+done
+run lmdb images killed --resize 64 --workers 2
+[[ $code == 0 && $output == *'written and verified' ]] || complain "expected the conversion to go on after $kills kills"
+run lmdb --verify killed
+prints 'train.lmdb  560 images*val.lmdb  8 images*all records are as they were written'
+# Record by record: the same sheets of all images in the order of the files, and the same again.
+for split in train test; do
+    run show lmdb:whole --side 16 --augment none --split $split --images 560 --columns 40 --png "whole-$split.png"
+    run show lmdb:killed --side 16 --augment none --split $split --images 560 --columns 40 --png "killed-$split.png"
+    cmp -s "whole-$split.png" "killed-$split.png" || complain "the records differ from those of one go"
+done
+run lmdb images whole --resize 32
+fails 1 '*whole/train.lmdb was made of other files or with other options: remove it, or choose another place'
+
+# ---- downloads -------------------------------------------------------------------------------
+
+if ! command -v python3 >/dev/null; then
+    echo "left out: downloads, for which the test's server needs python3"
+    exit $((failures > 0))
+fi
+
+# An archive like CIFAR-100's, and a server on loopback that breaks off the first two answers.
+python3 - <<'END'
+import io, os, random, tarfile
+random.seed(1)
+with tarfile.open("archive.tar.gz", "w:gz") as archive:
+    for name, records in (("train.bin", 40), ("test.bin", 10)):
+        data = b"".join(bytes([i % 20, i % 100]) + random.randbytes(3072) for i in range(records))
+        entry = tarfile.TarInfo("cifar-100-binary/" + name)
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+with tarfile.open("evil.tar.gz", "w:gz") as archive:
+    entry = tarfile.TarInfo("a/../../evil.txt")
+    entry.size = 4
+    archive.addfile(entry, io.BytesIO(b"evil"))
+END
+cat >server.py <<'END'
+import http.server, os, re, sys
+breaks = [2]
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        name = self.path.strip("/")
+        ranges = not name.startswith("whole-")
+        name = name.removeprefix("whole-")
+        if not os.path.exists(name):
+            return self.send_error(404)
+        data = open(name, "rb").read()
+        found = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        first = int(found[1]) if found and ranges else 0
+        if first >= len(data) and first:
+            return self.send_error(416)
+        self.send_response(206 if first else 200)
+        if first:
+            self.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(data) - first))
+        self.end_headers()
+        rest = data[first:]
+        if breaks[0] > 0:
+            breaks[0] -= 1
+            rest = rest[:len(rest) // 3]
+        with open("served", "a") as log:
+            print(first, len(rest), file=log)
+        self.wfile.write(rest)
+    def log_message(self, *arguments):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+END
+python3 server.py >port &
+server=$!
+for ((i = 0; i < 100; i++)); do
+    [[ ! -s port ]] || break
+    sleep 0.1
+done
+url=http://127.0.0.1:$(<port)
+digest=$(md5sum archive.tar.gz | cut -d' ' -f1)
+
+export no_proxy=127.0.0.1
+run fetch cifar100 fetched --url "$url/archive.tar.gz" --md5 "$digest"
+if [[ $messages == *"built without libcurl"* ]]; then
+    echo "left out: downloads, without libcurl"
+    exit $((failures > 0))
+fi
+fails 1 "could not download $url/archive.tar.gz: *: call it again: it goes on"
+run fetch cifar100 fetched --url "$url/archive.tar.gz" --md5 "$digest"
+fails 1 "could not download *"
+run fetch cifar100 fetched --url "$url/archive.tar.gz" --md5 "$digest"
+prints '2 files in fetched: train with --data cifar100:fetched'
+[[ $(awk '$1 > 0' served | wc -l) == 2 ]] || complain "expected two downloads that go on: $(<served)"
+[[ $(ls fetched) == cifar-100-binary ]] || complain "expected nothing but the data: $(ls fetched)"
+run show cifar100:fetched
+prints '40 images to train, 10 to test, 100 classes*'
+run fetch cifar100 fetched --url "$url/missing"
+prints 'cifar100 is in fetched already'
+
+# A server that can't go on; a wrong digest; an archive that was there all along; one that is none.
+mkdir other && head -c 1000 archive.tar.gz >other/cifar100.tar.gz.part
+run fetch cifar100 other --url "$url/whole-archive.tar.gz" --md5 "$digest"
+prints '2 files in other*'
+run fetch cifar100 wrong --url "$url/archive.tar.gz"
+fails 1 "what came from * is not what was published: its MD5 is $digest, not 03b5dce01913d631647c71ecec9e9cb8: call it again"
+[[ -z $(ls wrong) ]] || complain "expected nothing to be left"
+mkdir there && cp archive.tar.gz there/cifar100.tar.gz.part
+run fetch cifar100 there --url "$url/archive.tar.gz" --md5 "$digest" --quiet
+prints ''
+run fetch cifar100 none --url "$url/missing"
+fails 1 "could not download $url/missing: *404*"
+echo 'not an archive' >text
+run fetch cifar100 none --url "$url/text" --md5 "$(md5sum text | cut -d' ' -f1)"
+fails 1 "*the archive is damaged"
+rm -f none/*.part
+run fetch cifar100 none --url "$url/evil.tar.gz" --md5 "$(md5sum evil.tar.gz | cut -d' ' -f1)"
+fails 1 "*the name a/../../evil.txt leads out of the folder"
+[[ ! -e evil.txt ]] || complain "something was unpacked outside"
+
+exit $((failures > 0))
