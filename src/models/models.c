@@ -26,6 +26,16 @@
             .small_images = 1                                                                                       \
         }                                                                                                           \
     }
+#define DENSENET(text, note, pixels, labels, first, more, a, b, c, d, small)                                          \
+    {                                                                                                                 \
+        .model = {.name = (text), .help = (note), .side = (pixels), .classes = (labels)}, .build = dv_build_densenet, \
+        .shape = {                                                                                                    \
+            .blocks = {(a), (b), (c), (d)},                                                                           \
+            .width = (first),                                                                                         \
+            .growth = (more),                                                                                         \
+            .small_images = (small)                                                                                   \
+        }                                                                                                             \
+    }
 
 static const dv_model_entry entries[] = {
     RESNET("resnet18", 2, 2, 2, 2, 0, "ResNet for 224 x 224 images"),
@@ -48,6 +58,16 @@ static const dv_model_entry entries[] = {
     CIFAR_RESNET("resnet44", 7),
     CIFAR_RESNET("resnet56", 9),
     CIFAR_RESNET("resnet110", 18),
+    {.model = {.name = "resnet164_cifar",
+               .help = "pre-activation ResNet with bottlenecks for 32 x 32 images, widths 16 to 64",
+               .side = 32,
+               .classes = 10},
+     .build = dv_build_preact_resnet,
+     .shape = {.blocks = {18, 18, 18}, .width = 16, .bottleneck = 1, .small_images = 1}},
+    DENSENET("densenet121", "DenseNet for 224 x 224 images", 224, 1000, 64, 32, 6, 12, 24, 16, 0),
+    DENSENET("densenet161", "DenseNet for 224 x 224 images, wider", 224, 1000, 96, 48, 6, 12, 36, 24, 0),
+    DENSENET("densenet121_cifar", "DenseNet-121 for 32 x 32 images", 32, 10, 64, 32, 6, 12, 24, 16, 1),
+    DENSENET("densenet161_cifar", "DenseNet-161 for 32 x 32 images", 32, 10, 96, 48, 6, 12, 36, 24, 1),
 };
 
 enum { MODEL_COUNT = sizeof entries / sizeof *entries };

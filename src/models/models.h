@@ -5,6 +5,7 @@
 
 #include <division/models.h>
 #include <stdarg.h>
+#include <stdbool.h>
 
 /* What distinguishes the models of a family: numbers that its builder knows how to read. */
 typedef struct dv_model_shape {
@@ -13,6 +14,7 @@ typedef struct dv_model_shape {
     size_t inner;     /* channels inside a bottleneck, in 64ths of the usual (64: as usual, 128: twice as wide) */
     int bottleneck;   /* blocks of 1x1, 3x3, 1x1 instead of 3x3, 3x3 */
     int small_images; /* a 3x3 stem without pooling */
+    size_t growth;    /* channels that each layer of a dense block adds */
 } dv_model_shape;
 
 typedef struct dv_model_entry {
@@ -23,6 +25,8 @@ typedef struct dv_model_entry {
 } dv_model_entry;
 
 dv_value dv_build_resnet(dv_graph *graph, dv_value images, const dv_model_shape *shape, size_t classes);
+dv_value dv_build_preact_resnet(dv_graph *graph, dv_value images, const dv_model_shape *shape, size_t classes);
+dv_value dv_build_densenet(dv_graph *graph, dv_value images, const dv_model_shape *shape, size_t classes);
 
 /* A name made like printf's, for one call: it is copied by the graph. */
 enum { DV_LAYER_NAME_BYTES = 96 };
