@@ -27,6 +27,11 @@ static int ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
+/* At the end of a block. */
+static int calm(const char *name) {
+    return ends_with(name, "bn3.weight") || ends_with(name, "layer4.0.downsample.1.weight");
+}
+
 static void fill_parameters(dv_run *run) {
     size_t features = 0;
     const dv_run_parameter *p;
@@ -41,7 +46,7 @@ static void fill_parameters(dv_run *run) {
             else if (p->rank == 2 || strcmp(p->name, "fc.bias") == 0)
                 u *= 0.2 / sqrt((double)features);
             else
-                u = u * 0.2 + (ends_with(p->name, "bn3.weight") ? 0.2 : ends_with(p->name, "weight") ? 1.0 : 0.0);
+                u = u * 0.2 + (calm(p->name) ? 0.1 : ends_with(p->name, "weight") ? 1.0 : 0.0);
             p->data[j] = (float)u;
         }
     }
@@ -110,11 +115,9 @@ static double norm_of(const float *x, size_t count) {
 
 /* ---- against PyTorch ----------------------------------------------------------------------- */
 
-/* How far gradients and losses may be from PyTorch's. Rounding alone gives 1e-6; but an activation that rounding
- * moves across zero in front of a ReLU changes the gradient of its channel by a thousandth or so, a few of the
- * millions here do, and twenty steps make the difference larger. */
-#define GRADIENT_TOLERANCE 5e-3
-#define LOSS_TOLERANCE 2e-2
+/* How far gradients may be from PyTorch's, against their norm, and losses, relatively. */
+#define GRADIENT_TOLERANCE 1e-4
+#define LOSS_TOLERANCE 1e-3
 
 /* "gradient NAME NORM i:value ...": each entry and the norm, against the norm. */
 static void check_gradient(const dv_run *run, char *line) {
@@ -141,27 +144,28 @@ static void compare_with_pytorch(const char *model, size_t side, const char *fil
     if (!golden)
         fail_msg("%s: not found: run the tests through ctest, or in the folder of the source", path);
     network n = network_new(model, 4, side, "none");
-    unsigned step = 0, gradients = 0;
+    unsigned steps = 0, gradients = 0;
     while (fgets(line, sizeof line, golden)) {
         dv_step_result result;
         double expected;
         if (strncmp(line, "loss ", 5) == 0) {
             char *rest;
-            step = (unsigned)strtoul(line + 5, &rest, 10);
+            unsigned long number = strtoul(line + 5, &rest, 10);
             expected = strtod(rest, NULL);
-            if (step > 0)
+            if (steps > 0)
                 update(n.run, 0.01f, 5e-4f);
-            fill_batch(n.run, step % 2, 10);
-            assert_ok(dv_run_train(n.run, step, 0, 1, &result, &error));
+            fill_batch(n.run, (uint32_t)number, 10);
+            assert_ok(dv_run_train(n.run, steps, 0, 1, &result, &error));
             if (fabs(result.loss - expected) > LOSS_TOLERANCE * expected)
-                fail_msg("%s: step %u: loss %.9g, PyTorch's %.9g", model, step, result.loss, expected);
+                fail_msg("%s: step %u: loss %.9g, PyTorch's %.9g", model, steps, result.loss, expected);
+            steps++;
         } else if (strncmp(line, "gradient ", 9) == 0) {
             check_gradient(n.run, line + 9);
             gradients++;
         }
     }
     fclose(golden);
-    assert_int_equal(step, 19);
+    assert_int_equal(steps, 20);
     assert_true(gradients > 50);
     network_free(n);
 }
