@@ -13,10 +13,27 @@ static dv_keeper keep_exact(const dv_method *method, const dv_graph *graph, dv_v
     return DV_KEEP_EXACT;
 }
 
-/* Everything with spatial dimensions is packed; what linear layers need is small and kept as it is. */
+/* A concatenation of values that are not concatenations themselves. */
+static bool is_joined(const dv_graph *graph, dv_value value) {
+    int producer = graph->values[value].producer;
+    if (producer == DV_INPUT || graph->layers[producer].layer.kind != &dv_concatenation)
+        return false;
+    const dv_graph_layer *node = &graph->layers[producer];
+    for (size_t k = 0; k < node->layer.input_count; k++) {
+        int from = graph->values[node->inputs[k]].producer;
+        if (from != DV_INPUT && graph->layers[from].layer.kind == &dv_concatenation)
+            return false;
+    }
+    return true;
+}
+
+/* Everything with spatial dimensions is packed; what linear layers need is small and kept as it is. What a dense
+ * block joins again and again is kept once, before it is joined. */
 static dv_keeper keep_packed_maps(const dv_method *method, const dv_graph *graph, dv_value value) {
     (void)method;
     const dv_map *map = &graph->values[value].map;
+    if (is_joined(graph, value))
+        return DV_KEEP_JOINED;
     return dv_map_image_elements(map) == map->channels ? DV_KEEP_EXACT : DV_KEEP_PACKED;
 }
 

@@ -10,6 +10,7 @@ typedef enum dv_keeper {
     DV_KEEP_NOTHING, /* nobody needs them */
     DV_KEEP_EXACT,   /* the value stays where it is */
     DV_KEEP_PACKED,  /* packed by the method's codec */
+    DV_KEEP_JOINED,  /* a concatenation: not at all; its inputs are, and are joined again slice by slice */
 } dv_keeper;
 
 typedef struct dv_method {

@@ -41,8 +41,8 @@ static void extend(dv_plan *plan, int piece, int last) {
 
 /* ---- needs --------------------------------------------------------------------------------- */
 
-/* The last moment at which backward needs `need` of a value, or -1. Earlier layers come later. */
-static int last_need(const dv_plan *plan, dv_value value, dv_need need) {
+/* The last moment at which a layer's backward needs `need` of a value, or -1. Earlier layers come later. */
+static int last_own_need(const dv_plan *plan, dv_value value, dv_need need) {
     const dv_graph *graph = plan->graph;
     const dv_graph_value *v = &graph->values[value];
     int last = -1, end = v->last_user < v->producer ? v->producer : v->last_user;
@@ -55,6 +55,28 @@ static int last_need(const dv_plan *plan, dv_value value, dv_need need) {
         int moment = dv_backward_moment(graph, i);
         if (needed && plan->layers[i].backward && moment > last)
             last = moment;
+    }
+    return last;
+}
+
+static bool is_joined(const dv_plan *plan, dv_value value) {
+    return plan->method.kind->keeper(&plan->method, plan->graph, value) == DV_KEEP_JOINED;
+}
+
+/* The same, where a value is also needed as long as a concatenation that is joined from it again. */
+static int last_need(const dv_plan *plan, dv_value value, dv_need need) {
+    const dv_graph *graph = plan->graph;
+    int last = last_own_need(plan, value, need);
+    for (int i = graph->values[value].producer + 1; need == DV_NEED_NUMBERS && i <= graph->values[value].last_user;
+         i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        bool part = false;
+        for (size_t k = 0; k < node->layer.input_count; k++)
+            part = part || node->inputs[k] == value;
+        if (!part || node->layer.kind != &dv_concatenation || !is_joined(plan, node->output))
+            continue;
+        int joined = last_own_need(plan, node->output, need);
+        last = joined > last ? joined : last;
     }
     return last;
 }
@@ -86,6 +108,24 @@ static bool can_run_in_place(const dv_plan *plan, int layer) {
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
 }
 
+static size_t image_bytes(const dv_map *map) {
+    return dv_map_image_elements(map) * dv_type_bytes(map->type);
+}
+
+/* Books where the parts of a joined value are unpacked: the largest of them, as many images as a slice has. */
+static void plan_scratch(dv_plan *plan, dv_value value, int until) {
+    const dv_graph *graph = plan->graph;
+    const dv_graph_value *v = &graph->values[value];
+    const dv_graph_layer *node = &graph->layers[v->producer];
+    size_t largest = 0;
+    for (size_t k = 0; k < node->layer.input_count; k++)
+        if (largest < image_bytes(&node->layer.inputs[k]))
+            largest = image_bytes(&node->layer.inputs[k]);
+    plan->values[value].scratch_images = dv_slice_images(v->map.images, image_bytes(&v->map));
+    plan->values[value].scratch =
+        book(plan, largest * plan->values[value].scratch_images, dv_backward_moment(graph, v->last_user), until);
+}
+
 /* Books a value's packed form and bits, and decides how its numbers are kept. */
 static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_error *error) {
     dv_graph *graph = plan->graph;
@@ -99,6 +139,8 @@ static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_erro
         v->packed = book(plan, bytes, moment, numbers);
         v->kept_bytes += bytes;
     }
+    if (v->keeper == DV_KEEP_JOINED)
+        plan_scratch(plan, value, numbers);
     if (v->keeper == DV_KEEP_EXACT)
         v->kept_bytes += dv_map_bytes(map);
     if (bits >= 0 && v->keeper != DV_KEEP_EXACT) {
@@ -239,6 +281,8 @@ static const char *keeper_text(const dv_plan *plan, const dv_value_plan *v) {
     switch (v->keeper) {
     case DV_KEEP_EXACT:
         return "exact";
+    case DV_KEEP_JOINED:
+        return v->bits == DV_NO_PIECE ? "joined" : "joined + bits";
     case DV_KEEP_PACKED:
         return v->bits == DV_NO_PIECE ? plan->method_text : "packed + bits";
     default:
@@ -277,8 +321,11 @@ static bool allocate(dv_plan *plan) {
     if (!plan->values || !plan->layers || !plan->rows)
         return false;
     for (size_t v = 0; v < graph->value_count; v++)
-        plan->values[v] =
-            (dv_value_plan){.data = DV_NO_PIECE, .packed = DV_NO_PIECE, .bits = DV_NO_PIECE, .diff = DV_NO_PIECE};
+        plan->values[v] = (dv_value_plan){.data = DV_NO_PIECE,
+                                          .packed = DV_NO_PIECE,
+                                          .bits = DV_NO_PIECE,
+                                          .scratch = DV_NO_PIECE,
+                                          .diff = DV_NO_PIECE};
     for (size_t i = 0; i < graph->layer_count; i++) {
         plan->layers[i] = (dv_layer_plan){.diff_in_place = -1};
         memset(plan->layers[i].data, -1, sizeof plan->layers[i].data); /* DV_NO_PIECE */

@@ -14,10 +14,12 @@ enum { DV_NO_PIECE = -1 };
 /* Pieces are indices into dv_plan.pieces, or DV_NO_PIECE. */
 typedef struct dv_value_plan {
     dv_keeper keeper;
-    bool wants_diff;   /* backward has a use for its gradient */
-    int data;          /* the value, during forward and, if kept exactly, until its last use in backward */
-    int packed;        /* its packed form */
-    int bits;          /* where it is positive */
+    bool wants_diff; /* backward has a use for its gradient */
+    int data;        /* the value, during forward and, if kept exactly, until its last use in backward */
+    int packed;      /* its packed form */
+    int bits;        /* where it is positive */
+    int scratch;     /* joined: where its parts are unpacked, some images at a time */
+    size_t scratch_images;
     int diff;          /* its gradient */
     size_t kept_bytes; /* alive when forward ends */
 } dv_value_plan;

@@ -15,6 +15,12 @@ typedef struct dv_kept {
     const void *packed;  /* its packed form, or NULL */
     size_t packed_bytes; /* of it */
     const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL */
+
+    /* A concatenation that is joined again from its parts, which are not: */
+    const struct dv_kept *const *parts; /* [part_count], or NULL */
+    size_t part_count;
+    void *scratch; /* room for scratch_images of the largest part */
+    size_t scratch_images;
 } dv_kept;
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
