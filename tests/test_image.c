@@ -103,10 +103,10 @@ static void test_ink(void **state) {
     uint8_t *image = images_paint(WIDTH, HEIGHT, 2), *ink = malloc(WIDTH * HEIGHT * 4);
     assert_non_null(ink);
     for (size_t i = 0; i < WIDTH * HEIGHT; i++) { /* black ink takes what all colours have in common; all inverted */
-        uint8_t *rgb = image + i * 3, white = rgb[0] > rgb[1] ? rgb[0] : rgb[1];
-        white = rgb[2] > white ? rgb[2] : white;
+        uint8_t *rgb = image + i * 3, white = (uint8_t)(rgb[0] > rgb[1] ? rgb[0] : rgb[1]);
+        white = (uint8_t)(rgb[2] > white ? rgb[2] : white);
         for (int c = 0; c < 3; c++)
-            ink[i * 4 + (size_t)c] = white ? (uint8_t)(rgb[c] * 255 / white) : 255;
+            ink[i * 4 + (size_t)c] = (uint8_t)(white ? rgb[c] * 255 / white : 255);
         ink[i * 4 + 3] = white;
     }
     for (int k = 0; k < 2; k++) {
@@ -224,6 +224,7 @@ static void test_truncated(void **state) {
     }
     assert_fails(decode(bytes, 0, &made, &error), DV_ERROR_FORMAT, "it is empty");
     assert_fails(decode(bytes, count / 2, &made, &error), DV_ERROR_FORMAT, "corrupt JPEG: Premature end");
+    free(made.pixels);
     assert_fails(decode((const uint8_t *)"GIF89a..", 8, &made, &error), DV_ERROR_FORMAT,
                  "neither JPEG nor PNG but a GIF");
     assert_fails(decode((const uint8_t *)"nothing", 7, &made, &error), DV_ERROR_FORMAT, "but something else");

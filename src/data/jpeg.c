@@ -92,6 +92,7 @@ static dv_status fail(dv_jpeg *jpeg, dv_error *error) {
 static void create(dv_jpeg *jpeg, void *unused) {
     (void)unused;
     jpeg_create_decompress(&jpeg->decoder);
+    jpeg->decoder.progress = &jpeg->progress;
 }
 
 dv_jpeg *dv_jpeg_new(void) {
@@ -100,12 +101,11 @@ dv_jpeg *dv_jpeg_new(void) {
         return NULL;
     jpeg->decoder.err = handle_errors(&jpeg->errors);
     jpeg->decoder.client_data = jpeg;
+    jpeg->progress.progress_monitor = count_scans;
     if (!attempt(jpeg, create, NULL)) {
         free(jpeg);
         return NULL;
     }
-    jpeg->progress.progress_monitor = count_scans;
-    jpeg->decoder.progress = &jpeg->progress;
     return jpeg;
 }
 
@@ -122,8 +122,12 @@ typedef struct input {
     size_t count;
 } input;
 
+/* libjpeg keeps an image's tables for the next one, which may lack them. A damaged image would then look like this or
+ * that, depending on what the thread had decoded before; so it begins anew. */
 static void read_header(dv_jpeg *jpeg, void *argument) {
     const input *from = argument;
+    jpeg_destroy_decompress(&jpeg->decoder);
+    create(jpeg, NULL);
     jpeg_mem_src(&jpeg->decoder, from->bytes, from->count);
     jpeg_read_header(&jpeg->decoder, TRUE);
 }
@@ -131,7 +135,6 @@ static void read_header(dv_jpeg *jpeg, void *argument) {
 dv_status dv_jpeg_open(dv_jpeg *jpeg, const uint8_t *bytes, size_t count, size_t *width, size_t *height,
                        dv_error *error) {
     input from = {bytes, count};
-    jpeg_abort_decompress(&jpeg->decoder); /* one that was opened and not shown */
     if (!attempt(jpeg, read_header, &from))
         return fail(jpeg, error);
     *width = jpeg->decoder.image_width;
