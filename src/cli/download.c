@@ -72,8 +72,8 @@ static CURLcode attempt(transfer *t, const char *mode, long *answer, int *write_
     *write_error = t->stream == NULL ? errno : 0;
     if (t->stream == NULL)
         return CURLE_WRITE_ERROR;
-    fseek(t->stream, 0, SEEK_END);
-    t->before = (curl_off_t)ftell(t->stream);
+    long before = fseek(t->stream, 0, SEEK_END) == 0 ? ftell(t->stream) : 0;
+    t->before = before > 0 ? (curl_off_t)before : 0;
     set_options(t);
     errno = 0;
     CURLcode code = curl_easy_perform(t->curl);

@@ -200,7 +200,8 @@ static void from_ink(uint8_t *pixels, size_t count, bool inverted) {
 /* Decodes the next row to RGB. */
 static const uint8_t *next_row(dv_jpeg *jpeg) {
     struct jpeg_decompress_struct *decoder = &jpeg->decoder;
-    jpeg_read_scanlines(decoder, &(JSAMPROW){jpeg->row}, 1);
+    JSAMPROW row = jpeg->row;
+    jpeg_read_scanlines(decoder, &row, 1);
     if (decoder->out_color_space == JCS_CMYK)
         from_ink(jpeg->row, decoder->output_width, decoder->saw_Adobe_marker);
     return jpeg->row;

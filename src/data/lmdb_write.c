@@ -150,9 +150,12 @@ static void prepare(const writer *to, size_t place, item *one) {
     }
 }
 
+static int count_threads(const writer *to) {
+    return to->options->workers > 0 ? (int)to->options->workers : omp_get_max_threads();
+}
+
 static void prepare_all(writer *to, size_t count) {
-    int threads = to->options->workers > 0 ? (int)to->options->workers : omp_get_max_threads();
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(count_threads(to)) schedule(dynamic, 1)
     for (size_t i = 0; i < count; i++)
         prepare(to, to->done + i, &to->items[i]);
 }
@@ -240,7 +243,7 @@ static dv_status compare(writer *to, MDB_txn *transaction, dv_error *error) {
     char name[] = DV_LMDB_DESCRIPTION_KEY;
     MDB_val key = {sizeof name, name}, value;
     MDB_stat table;
-    dv_lmdb_description found;
+    dv_lmdb_description found = {0};
     int code = mdb_stat(transaction, to->table, &table);
     if (code == 0 && table.ms_entries == 0)
         return DV_OK;
@@ -256,8 +259,7 @@ static dv_status compare(writer *to, MDB_txn *transaction, dv_error *error) {
         to->done = table.ms_entries - 1;
         to->description.complete = found.complete;
     }
-    if (code == 0)
-        dv_lmdb_description_free(&found);
+    dv_lmdb_description_free(&found);
     if (fits && to->done <= to->description.images)
         return DV_OK;
     return dv_fail(error, DV_ERROR_FORMAT,
