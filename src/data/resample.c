@@ -138,18 +138,17 @@ static void make_pixel(const dv_taps *taps, const uint8_t *row, int32_t *dst) {
 
 #ifdef __SSE2__
 /* The same for all pixels that end early enough: eight bytes are loaded at each pixel, and the next one's eight beside
- * them, which makes pairs r r g g b b. Returns how many those are. */
-static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
+ * them, which makes pairs r r g g b b. Returns how many those are. `count` is pair_count. */
+__attribute__((always_inline)) static inline size_t make_with(const dv_resample *resample, const uint8_t *row,
+                                                              uint32_t count) {
     const __m128i zero = _mm_setzero_si128();
     const int32_t *pairs = resample->pairs;
-    uint32_t count = resample->pair_count;
-    size_t x = 0;
-    for (; x < resample->size.part_width; x++) {
-        const dv_taps *taps = &resample->columns[x];
-        const uint8_t *src = row + (size_t)taps->first * DV_PIXEL;
+    const dv_taps *taps = resample->columns;
+    int32_t *dst = resample->line;
+    size_t x = 0, width = resample->size.part_width, last = resample->size.width;
+    for (; x < width && taps[x].first + 2 * count + 2 <= last; x++) { /* eight bytes from the last but one pixel on */
+        const uint8_t *src = row + (size_t)taps[x].first * DV_PIXEL;
         __m128i low = _mm_set1_epi32(ROUNDING), high = zero;
-        if (taps->first + 2 * count + 2 > resample->size.width) /* eight bytes from the last but one pixel on */
-            break;
         for (uint32_t i = 0; i < count; i++, src += 2 * DV_PIXEL, pairs += 2) {
             __m128i one = _mm_loadl_epi64((const __m128i *)(const void *)src);
             __m128i two = _mm_loadl_epi64((const __m128i *)(const void *)(src + DV_PIXEL));
@@ -159,9 +158,23 @@ static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
         }
         __m128i bytes = _mm_srai_epi32(_mm_add_epi32(_mm_slli_epi32(high, LOW_BITS), low), PRECISION);
         __m128i wide = _mm_or_si128(bytes, _mm_slli_epi32(bytes, 23));
-        _mm_storeu_si128((__m128i *)(void *)(resample->line + x * DV_PIXEL), wide); /* and one number too much */
+        _mm_storeu_si128((__m128i *)(void *)(dst + x * DV_PIXEL), wide); /* and one number too much */
     }
     return x;
+}
+
+/* Enlarged, and reduced to a half at least, pixels have one to three pairs: those loops are written out. */
+static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
+    switch (resample->pair_count) {
+    case 1:
+        return make_with(resample, row, 1);
+    case 2:
+        return make_with(resample, row, 2);
+    case 3:
+        return make_with(resample, row, 3);
+    default:
+        return make_with(resample, row, resample->pair_count);
+    }
 }
 #else
 static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
