@@ -44,13 +44,15 @@ bench: build ## measure the codec against memcpy, and training: its memory and i
 install: build ## install into PREFIX (/usr/local); DESTDIR is honoured
 	@cmake --install build/release --prefix $(PREFIX)
 
-.PHONY: debug asan ubsan tsan clang
+.PHONY: debug asan ubsan sanitize tsan clang
 debug: setup-test ## build and run the tests without optimisation, in build/debug
 	$(call test,debug)
 asan: setup-test ## ... under the address and leak sanitizers
 	$(call test,asan)
 ubsan: setup-test ## ... under the undefined-behaviour sanitizer
 	$(call test,ubsan)
+sanitize: setup-test ## ... under both of them at once
+	$(call test,sanitize)
 tsan: setup-check ## ... under the thread sanitizer (clang)
 	$(call test,tsan)
 clang: setup-check ## ... built by clang
