@@ -48,11 +48,16 @@ object() {
     echo '{"model": "*", "batch": +([0-9]), "method": "'"$1"'", "precision": "'"$2"'", "activation_bytes": +([0-9]), "planned_bytes": +([0-9]), "peak_bytes": @(+([0-9])|null), "activation_ratio": +([0-9.]), "total_ratio": +([0-9.]), "measured": '"$3"'}'
 }
 
-# promised LINE: the peak is what was planned, within 5 % and 100 MB. A sanitizer takes memory of its own.
+# A sanitizer takes memory of its own: there, peaks of small networks say nothing.
+sanitized() {
+    [[ $DV_CFLAGS == *sanitize* ]]
+}
+
+# promised LINE: the peak is what was planned, within 5 % and 100 MB.
 promised() {
     local planned peak
     planned=$(value planned_bytes "$1") peak=$(value peak_bytes "$1")
-    if [[ $DV_CFLAGS == *sanitize* ]]; then
+    if sanitized; then
         holds "$peak > $planned"
     else
         holds "$peak > $planned && $peak <= 1.05 * $planned + 1e8"
@@ -69,7 +74,8 @@ for line in 1 2 3 4; do
 done
 [[ $(value batch 2) == 4 && $(value batch 3) == 8 ]] || complain "batches are not 4 and 8"
 for line in 2 4; do
-    holds "$(value activation_ratio $line) >= 10.5 && $(value total_ratio $line) > 1"
+    holds "$(value activation_ratio $line) >= 10.5"
+    sanitized || holds "$(value total_ratio $line) > 1"
     holds "$(value activation_ratio $line) == $(value activation_bytes $((line - 1))) / $(value activation_bytes $line)"
 done
 holds "$(value total_ratio 2) == $(value peak_bytes 1) / $(value peak_bytes 2)"
@@ -82,7 +88,7 @@ resnet20 *4 none *f32 *1.00 * 1.00"
 
 # Every method keeps the promise, whatever the network and the precision.
 networks=("resnet18 --side 64" resnet18_cifar resnet56)
-if [[ $DV_CFLAGS == *sanitize* ]]; then
+if sanitized; then
     networks=(resnet20)
 fi
 for network in "${networks[@]}"; do
@@ -100,7 +106,8 @@ done
 run memory --model resnet20 --batch 4 --methods division:bits=4,block=4,division --classes 7 --json
 prints "$(object division:bits=4,block=4 f32 true)
 $(object division f32 true)"
-holds "$(value total_ratio 2) > $(value total_ratio 1) && $(value activation_ratio 1) > 4"
+holds "$(value activation_ratio 1) > 4"
+sanitized || holds "$(value total_ratio 2) > $(value total_ratio 1)"
 
 # What does not fit is not run.
 run memory --model resnet50 --batch 1048576 --json
