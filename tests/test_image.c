@@ -169,7 +169,7 @@ static void test_parts(void **state) {
     for (unsigned k = 0; k < PARTS; k++) {
         dv_random key = {k, 5};
         size_t side = 1 + dv_random_word(key, 0) % MOST;
-        dv_view view = {.size = {side, side, side, side, 0, 0, side, side}};
+        dv_view view = {.size = {side, side, side, side, 0, 0, side, side, false}};
         view.left = dv_random_word(key, 1) % (WIDTH - side + 1);
         view.top = dv_random_word(key, 2) % (HEIGHT - side + 1);
         uint8_t part[MOST * MOST * DV_PIXEL];
@@ -239,7 +239,7 @@ static void test_goes_on(void **state) {
     uint8_t *image = images_paint(WIDTH, HEIGHT, 7), *bytes, first[SIDE * SIDE * 3], again[SIDE * SIDE * 3];
     size_t count, width, height;
     dv_decoder *decoder;
-    dv_view view = {.left = 9, .top = 60, .size = {40, 40, SIDE, SIDE, 0, 0, SIDE, SIDE}};
+    dv_view view = {.left = 9, .top = 60, .size = {40, 40, SIDE, SIDE, 0, 0, SIDE, SIDE, false}};
     assert_ok(dv_jpeg_write(image, WIDTH, HEIGHT, 85, &bytes, &count, &error));
     assert_ok(dv_decoder_new(SIDE, SIDE, &decoder, &error));
     assert_ok(dv_decoder_open(decoder, bytes, count, &width, &height, &error));

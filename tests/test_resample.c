@@ -53,10 +53,11 @@ static void resize(const uint8_t *image, const dv_resample_size *size, uint8_t *
 }
 
 static const dv_resample_size sizes[] = {
-    {1, 1, 1, 1, 0, 0, 1, 1},           {1, 1, 5, 7, 0, 0, 5, 7},        {7, 5, 7, 5, 0, 0, 7, 5},
-    {17, 31, 8, 8, 0, 0, 8, 8},         {100, 75, 32, 24, 3, 2, 20, 20}, {30, 20, 64, 43, 10, 0, 43, 43},
-    {301, 3, 4, 9, 0, 0, 4, 9},         {3, 200, 3, 7, 1, 2, 2, 4},      {64, 64, 63, 65, 0, 0, 63, 65},
-    {2000, 1, 32, 1000, 31, 7, 1, 200},
+    {1, 1, 1, 1, 0, 0, 1, 1, false},        {1, 1, 5, 7, 0, 0, 5, 7, false},
+    {7, 5, 7, 5, 0, 0, 7, 5, false},        {17, 31, 8, 8, 0, 0, 8, 8, false},
+    {100, 75, 32, 24, 3, 2, 20, 20, false}, {30, 20, 64, 43, 10, 0, 43, 43, false},
+    {301, 3, 4, 9, 0, 0, 4, 9, false},      {3, 200, 3, 7, 1, 2, 2, 4, false},
+    {64, 64, 63, 65, 0, 0, 63, 65, false},  {2000, 1, 32, 1000, 31, 7, 1, 200, false},
 };
 
 static void test_against_plain(void **state) {
@@ -83,7 +84,7 @@ static void test_to_the_bit(void **state) {
     (void)state;
     for (size_t width = 1; width < 20; width += 3)
         for (size_t target = 1; target < 24; target += 4) {
-            dv_resample_size size = {width, 21 - width, target, 25 - target, 0, 0, target, 25 - target};
+            dv_resample_size size = {width, 21 - width, target, 25 - target, 0, 0, target, 25 - target, false};
             uint8_t *image = images_paint(size.width, size.height, (unsigned)target), dst[24 * 24 * DV_PIXEL];
             for (size_t i = 0; i < size.width * size.height * DV_PIXEL; i++)
                 image[i] = (uint8_t)(i % 7 == 0 ? 255 : dv_random_word((dv_random){9, (uint32_t)width}, (uint32_t)i));
@@ -94,16 +95,30 @@ static void test_to_the_bit(void **state) {
         }
 }
 
+/* Mirrored: the same pixels the other way round. */
+static void test_flipped(void **state) {
+    (void)state;
+    enum { WIDTH = 31, HEIGHT = 9, SIDE = 20 };
+    uint8_t *image = images_paint(WIDTH, HEIGHT, 8), plain_way[SIDE * SIDE * 3], flipped[SIDE * SIDE * 3];
+    dv_resample_size size = {WIDTH, HEIGHT, 25, SIDE, 3, 0, SIDE, SIDE, false};
+    resize(image, &size, plain_way);
+    size.flip = true;
+    resize(image, &size, flipped);
+    dv_view_mirror(SIDE, flipped);
+    assert_memory_equal(plain_way, flipped, sizeof flipped);
+    free(image);
+}
+
 /* The same size is the same image, and one colour stays that colour. */
 static void test_exact(void **state) {
     (void)state;
     enum { WIDTH = 37, HEIGHT = 23, SIDE = 16 };
     uint8_t *image = images_paint(WIDTH, HEIGHT, 3), dst[WIDTH * HEIGHT * DV_PIXEL];
-    resize(image, &(dv_resample_size){WIDTH, HEIGHT, WIDTH, HEIGHT, 0, 0, WIDTH, HEIGHT}, dst);
+    resize(image, &(dv_resample_size){WIDTH, HEIGHT, WIDTH, HEIGHT, 0, 0, WIDTH, HEIGHT, false}, dst);
     assert_memory_equal(image, dst, sizeof dst);
     for (int level = 0; level < 256; level += 51) {
         memset(image, level, WIDTH * HEIGHT * DV_PIXEL);
-        resize(image, &(dv_resample_size){WIDTH, HEIGHT, SIDE, SIDE, 0, 0, SIDE, SIDE}, dst);
+        resize(image, &(dv_resample_size){WIDTH, HEIGHT, SIDE, SIDE, 0, 0, SIDE, SIDE, false}, dst);
         for (size_t i = 0; i < (size_t)SIDE * SIDE * DV_PIXEL; i++)
             assert_int_equal(dst[i], level);
     }
@@ -114,6 +129,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_plain),
         cmocka_unit_test(test_to_the_bit),
+        cmocka_unit_test(test_flipped),
         cmocka_unit_test(test_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static void test_resized(void **state) {
             areas += area / DRAWS;
             least = area < least ? area : least;
             most = area > most ? area : most;
-            flips += view.flip;
+            flips += view.flip || view.size.flip;
         }
         assert_in_range(flips, DRAWS * 4 / 10, DRAWS * 6 / 10);
         if (width < 300 || height < 300)

@@ -77,6 +77,15 @@ static int32_t *make_axis(size_t source, size_t target, size_t begin, size_t cou
     return weights;
 }
 
+/* A mirrored image has the same columns, the other way round. */
+static void turn(dv_taps *columns, size_t count) {
+    for (size_t x = 0; x < count / 2; x++) {
+        dv_taps kept = columns[x];
+        columns[x] = columns[count - 1 - x];
+        columns[count - 1 - x] = kept;
+    }
+}
+
 #ifdef __SSE2__
 /* Two weights next to each other, as a vector multiplication takes them. */
 static int32_t pair_of(int32_t first, int32_t second) {
@@ -137,16 +146,21 @@ static void make_pixel(const dv_taps *taps, const uint8_t *row, int32_t *dst) {
 }
 
 #ifdef __SSE2__
-/* The same for all pixels that end early enough: eight bytes are loaded at each pixel, and the next one's eight beside
- * them, which makes pairs r r g g b b. Returns how many those are. `count` is pair_count. */
-__attribute__((always_inline)) static inline size_t make_with(const dv_resample *resample, const uint8_t *row,
-                                                              uint32_t count) {
+/* The same for all pixels. Eight bytes are loaded at each pixel of the source, and the next one's eight beside them,
+ * which makes pairs r r g g b b; not where that is too near to the end of the row. `count` is pair_count. */
+__attribute__((always_inline)) static inline void make_with(const dv_resample *resample, const uint8_t *row,
+                                                            uint32_t count) {
     const __m128i zero = _mm_setzero_si128();
     const int32_t *pairs = resample->pairs;
     const dv_taps *taps = resample->columns;
     int32_t *dst = resample->line;
-    size_t x = 0, width = resample->size.part_width, last = resample->size.width;
-    for (; x < width && taps[x].first + 2 * count + 2 <= last; x++) { /* eight bytes from the last but one pixel on */
+    size_t width = resample->size.part_width, last = resample->size.width;
+    for (size_t x = 0; x < width; x++) {
+        if (taps[x].first + 2 * count + 2 > last) { /* eight bytes from the last but one pixel on */
+            make_pixel(&taps[x], row, dst + x * DV_PIXEL);
+            pairs += 2 * count;
+            continue;
+        }
         const uint8_t *src = row + (size_t)taps[x].first * DV_PIXEL;
         __m128i low = _mm_set1_epi32(ROUNDING), high = zero;
         for (uint32_t i = 0; i < count; i++, src += 2 * DV_PIXEL, pairs += 2) {
@@ -160,57 +174,88 @@ __attribute__((always_inline)) static inline size_t make_with(const dv_resample 
         __m128i wide = _mm_or_si128(bytes, _mm_slli_epi32(bytes, 23));
         _mm_storeu_si128((__m128i *)(void *)(dst + x * DV_PIXEL), wide); /* and one number too much */
     }
-    return x;
 }
 
 /* Enlarged, and reduced to a half at least, pixels have one to three pairs: those loops are written out. */
-static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
+static void make_line(const dv_resample *resample, const uint8_t *row) {
     switch (resample->pair_count) {
     case 1:
-        return make_with(resample, row, 1);
+        make_with(resample, row, 1);
+        break;
     case 2:
-        return make_with(resample, row, 2);
+        make_with(resample, row, 2);
+        break;
     case 3:
-        return make_with(resample, row, 3);
+        make_with(resample, row, 3);
+        break;
     default:
-        return make_with(resample, row, resample->pair_count);
+        make_with(resample, row, resample->pair_count);
     }
 }
 #else
-static size_t make_pixels(const dv_resample *resample, const uint8_t *row) {
-    (void)resample;
-    (void)row;
-    return 0;
+static void make_line(const dv_resample *resample, const uint8_t *row) {
+    for (size_t x = 0; x < resample->size.part_width; x++)
+        make_pixel(&resample->columns[x], row, resample->line + x * DV_PIXEL);
 }
 #endif
 
-static void make_line(const dv_resample *resample, const uint8_t *row) {
-    for (size_t x = make_pixels(resample, row); x < resample->size.part_width; x++)
-        make_pixel(&resample->columns[x], row, resample->line + x * DV_PIXEL);
-}
-
 /* ---- along columns ------------------------------------------------------------------------- */
 
-/* Adds a line to the sums; those of the first one begin with it. */
+/* What a line adds to an element: weight times its byte. */
+static int32_t product_of(int32_t wide, int32_t weight) {
+    return weight * (wide & 255);
+}
+
+#ifdef __SSE2__
+/* A weight as a vector multiplication takes it. A weight of one has no room in the high part: more is left for the low.
+ */
+static __m128i split(int32_t weight) {
+    int32_t high = weight >> 7 < 32767 ? weight >> 7 : 32767;
+    return _mm_set1_epi32(pair_of(weight - high * 128, high));
+}
+
+/* Four sums, with what four elements of a line add to them; a row's first line begins them. */
+static __m128i add_four(const int32_t *line, __m128i weight, bool first, const int32_t *sums) {
+    __m128i products = _mm_madd_epi16(_mm_loadu_si128((const __m128i *)(const void *)line), weight);
+    __m128i sum = first ? _mm_set1_epi32(ROUNDING) : _mm_loadu_si128((const __m128i *)(const void *)sums);
+    return _mm_add_epi32(sum, products);
+}
+
+static __m128i finish_four(const int32_t *line, __m128i weight, bool first, const int32_t *sums) {
+    return _mm_srai_epi32(add_four(line, weight, first, sums), PRECISION);
+}
+#endif
+
+/* Adds a line to the sums of a row; those of its first one begin with it. */
 static void add_line(const int32_t *restrict line, int32_t weight, bool first, size_t elements,
                      int32_t *restrict sums) {
     size_t i = 0;
 #ifdef __SSE2__
-    int32_t high = weight >> 7 < 32767 ? weight >> 7 : 32767; /* of a weight of one, more is left for the low part */
-    __m128i weights = _mm_set1_epi32(pair_of(weight - high * 128, high)), rounding = _mm_set1_epi32(ROUNDING);
-    for (; i + 4 <= elements; i += 4) {
-        __m128i products = _mm_madd_epi16(_mm_loadu_si128((const __m128i *)(const void *)(line + i)), weights);
-        __m128i sum = first ? rounding : _mm_loadu_si128((const __m128i *)(const void *)(sums + i));
-        _mm_storeu_si128((__m128i *)(void *)(sums + i), _mm_add_epi32(sum, products));
+    __m128i weights = split(weight);
+    for (; i + 4 <= elements; i += 4)
+        _mm_storeu_si128((__m128i *)(void *)(sums + i), add_four(line + i, weights, first, sums + i));
+#endif
+    for (; i < elements; i++)
+        sums[i] = (first ? ROUNDING : sums[i]) + product_of(line[i], weight);
+}
+
+/* Adds the last line, and makes bytes of the sums. */
+static void finish_row(const int32_t *restrict line, int32_t weight, bool first, size_t elements,
+                       const int32_t *restrict sums, uint8_t *restrict dst) {
+    size_t i = 0;
+#ifdef __SSE2__
+    __m128i weights = split(weight);
+    for (; i + 16 <= elements; i += 16) {
+        __m128i a = finish_four(line + i, weights, first, sums + i);
+        __m128i b = finish_four(line + i + 4, weights, first, sums + i + 4);
+        __m128i c = finish_four(line + i + 8, weights, first, sums + i + 8);
+        __m128i d = finish_four(line + i + 12, weights, first, sums + i + 12);
+        __m128i bytes = _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
+        _mm_storeu_si128((__m128i *)(void *)(dst + i), bytes);
     }
 #endif
     for (; i < elements; i++)
-        sums[i] = (first ? ROUNDING : sums[i]) + weight * (line[i] & 255);
-}
-
-static void finish_row(const int32_t *restrict sums, size_t elements, uint8_t *restrict dst) {
-    for (size_t i = 0; i < elements; i++)
-        dst[i] = (uint8_t)to_byte(sums[i]);
+        dst[i] = (uint8_t)to_byte((first ? ROUNDING : sums[i]) + product_of(line[i], weight));
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -221,6 +266,8 @@ void dv_resample_begin(dv_resample *resample, const dv_resample_size *size, uint
     int32_t *rest =
         make_axis(size->width, size->target_width, size->left, size->part_width, resample->weights, resample->columns);
     make_axis(size->height, size->target_height, size->top, size->part_height, rest, resample->rows);
+    if (size->flip)
+        turn(resample->columns, size->part_width);
 #ifdef __SSE2__
     make_all_pairs(resample);
 #endif
@@ -243,12 +290,12 @@ void dv_resample_row(dv_resample *resample, const uint8_t *row) {
     make_line(resample, row);
     for (size_t y = resample->open; y < resample->size.part_height && resample->rows[y].first <= at; y++) {
         const dv_taps *taps = &resample->rows[y];
-        int32_t *sums = resample->sums + y * elements;
-        if (at < taps->first + taps->count)
-            add_line(resample->line, taps->weights[at - taps->first], at == taps->first, elements, sums);
-        if (at + 1 == taps->first + taps->count) {
-            finish_row(sums, elements, resample->dst + y * elements);
-            resample->open = y + 1;
+        int32_t *sums = resample->sums + y * elements, weight = taps->weights[at - taps->first];
+        if (at + 1 < taps->first + taps->count) {
+            add_line(resample->line, weight, at == taps->first, elements, sums);
+            continue;
         }
+        finish_row(resample->line, weight, at == taps->first, elements, sums, resample->dst + y * elements);
+        resample->open = y + 1;
     }
 }

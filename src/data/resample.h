@@ -6,6 +6,7 @@
 #ifndef DV_DATA_RESAMPLE_H
 #define DV_DATA_RESAMPLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ typedef struct dv_resample_size {
     size_t width, height;                      /* 1 to DV_IMAGE_MAX_SIDE */
     size_t target_width, target_height;        /* at least 1 */
     size_t left, top, part_width, part_height; /* within the target */
+    bool flip;                                 /* and mirrored, left to right */
 } dv_resample_size;
 
 /* What one pixel of the result is made of: `count` pixels of the source from `first` on. */

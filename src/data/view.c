@@ -56,7 +56,7 @@ static dv_view choose_moved(const dv_view_options *options, lots *from, size_t w
 /* A part of the source that is resized to the square. */
 static dv_view part_of(const dv_view_options *options, size_t left, size_t top, size_t width, size_t height) {
     size_t side = options->side;
-    return (dv_view){left, top, {width, height, side, side, 0, 0, side, side}, 0, 0, false, false};
+    return (dv_view){left, top, {width, height, side, side, 0, 0, side, side, false}, 0, 0, false, false};
 }
 
 /* What is taken where no part of the wanted shape fits: the largest in the middle of nearly that shape. */
@@ -105,13 +105,15 @@ dv_view dv_view_choose(const dv_view_options *options, dv_random key, size_t wid
     if (!options->vary)
         return choose_middle(options->side, options->resize, width, height);
     dv_view view = choose_crop(options, &from, width, height);
-    view.flip = options->augmentation.flip && draw_below(&from, 2) == 1;
+    bool flip = options->augmentation.flip && draw_below(&from, 2) == 1;
+    view.size.flip = flip && !dv_view_moves(&view) && !dv_view_is_plain(&view); /* for nothing, while it is resized */
+    view.flip = flip && !view.size.flip;
     return view;
 }
 
 dv_view dv_view_whole(size_t width, size_t height, size_t target_width, size_t target_height) {
     return (dv_view){
-        .size = {width, height, target_width, target_height, 0, 0, target_width, target_height},
+        .size = {width, height, target_width, target_height, 0, 0, target_width, target_height, false},
     };
 }
 

@@ -16,7 +16,7 @@ typedef struct dv_view {
     dv_resample_size size; /* width and height are the part's; a square of the side is left of it */
     int right, down;       /* by how much the square is moved then */
     bool reflect;          /* what is added around mirrors the inside; else it is black */
-    bool flip;
+    bool flip;             /* unless it is mirrored while it is resized */
 } dv_view;
 
 /* What views are chosen by. */
