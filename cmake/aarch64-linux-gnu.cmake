@@ -7,6 +7,7 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/../build/aarch64-root ABSOLUTE)
 set(libraries ${root}/usr/lib/aarch64-linux-gnu)
 list(PREPEND CMAKE_PREFIX_PATH ${root}/usr)
+set(CMAKE_C_STANDARD_INCLUDE_DIRECTORIES ${root}/usr/include/aarch64-linux-gnu) # headers that differ by machine
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${root})
 set(ENV{PKG_CONFIG_LIBDIR} ${libraries}/pkgconfig)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${libraries})
