@@ -305,32 +305,37 @@ static const char *value_name(const dv_graph *graph, dv_value value) {
     return producer == DV_INPUT ? "input" : graph->layers[producer].layer.name;
 }
 
+/* The place of a value that is to be packed in this step, or NULL. */
+static dv_kept *to_pack(dv_run *run, dv_value value, uint64_t step, bool training) {
+    if (!training || run->plan->values[value].keeper != DV_KEEP_PACKED)
+        return NULL;
+    run->kept[value].noise.step = step;
+    return &run->kept[value];
+}
+
 /* Packs a value that has just been made, if that is how it is kept. */
-static dv_status keep(dv_run *run, dv_value value, uint64_t step, dv_error *error) {
-    const dv_value_plan *where = &run->plan->values[value];
-    dv_kept *kept = &run->kept[value];
-    if (where->keeper != DV_KEEP_PACKED)
+static dv_status pack(dv_run *run, dv_value value, const dv_kept *kept, uint64_t step, dv_error *error) {
+    if (!kept)
         return DV_OK;
-    kept->noise.step = step;
-    dv_status status = dv_codec_encode(&kept->codec, &kept->map, &kept->noise, piece_at(run, where->data),
-                                       (void *)kept->packed, kept->packed_bytes, error);
+    dv_status status = dv_kept_pack(kept, 0, kept->map.images, piece_at(run, run->plan->values[value].data), error);
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value), step);
 }
 
 static dv_status forward(dv_run *run, uint64_t step, bool training, dv_error *error) {
     dv_graph *graph = run->plan->graph;
-    if (training)
-        DV_TRY(keep(run, graph->input, step, error));
+    DV_TRY(pack(run, graph->input, to_pack(run, graph->input, step, training), step, error));
     for (size_t i = 0; i < graph->layer_count; i++) {
         dv_layer *layer = &graph->layers[i].layer;
         dv_forward *call = &run->calls[i].forward;
         call->step = step;
         call->training = training;
+        dv_kept *kept = to_pack(run, graph->layers[i].output, step, training);
+        call->pack = layer->kind->packs_output ? kept : NULL;
         dv_status status = layer->kind->forward(layer, call, error);
         if (status != DV_OK)
             return explain(error, status, layer->name, step);
-        if (training)
-            DV_TRY(keep(run, graph->layers[i].output, step, error));
+        if (!layer->kind->packs_output)
+            DV_TRY(pack(run, graph->layers[i].output, kept, step, error));
     }
     return DV_OK;
 }

@@ -258,24 +258,35 @@ static dv_status choose_scales(const dv_layer *layer, const dv_forward *call, co
     return DV_OK;
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+/* Writes images first .. first + count - 1 of the output and their bits. */
+static void normalize_images(const dv_layer *layer, const dv_forward *call, const workspace *w, size_t first,
+                             size_t count) {
     const dv_batch_norm_options *options = options_of(layer);
+    const dv_elementwise_kernels *kernels = dv_elementwise();
+    const dv_map *map = &layer->output;
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = first + part.first; n < first + part.last; n++)
+            kernels->normalize(&span, dv_image(map, call->inputs[0], n),
+                               options->add ? dv_image(map, call->inputs[1], n) : NULL, w->mean, w->scale, w->offset,
+                               options->relu, dv_image_in(map, call->output, n),
+                               call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+    }
+}
+
+static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
     const dv_map *map = &layer->output;
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     DV_TRY(choose_scales(layer, call, &w, error));
-
-    const dv_elementwise_kernels *kernels = dv_elementwise();
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(map->images, elements, p);
-        dv_span span = dv_part_span(map, &part);
-        for (size_t n = part.first; n < part.last; n++)
-            kernels->normalize(&span, dv_image(map, call->inputs[0], n),
-                               options->add ? dv_image(map, call->inputs[1], n) : NULL, w.mean, w.scale, w.offset,
-                               options->relu, dv_image_in(map, call->output, n),
-                               call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+    size_t step = call->pack ? slice_images(map) : map->images;
+    for (size_t first = 0; first < map->images; first += step) {
+        normalize_images(layer, call, &w, first, step);
+        if (call->pack)
+            DV_TRY(dv_kept_pack(call->pack, first, step, dv_image(map, call->output, first), error));
     }
     return DV_OK;
 }
@@ -387,5 +398,6 @@ const dv_layer_kind dv_batch_norm = {
     .forward = forward,
     .backward = backward,
     .in_place = true,
+    .packs_output = true,
     .diff_in_place = 1u << 1, /* of what is added; the input's own is where x is decoded */
 };

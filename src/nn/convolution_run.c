@@ -1,5 +1,5 @@
-/* How both kinds of convolution are computed: passes of oneDNN over the whole batch in forward, and over
- * slices of it in backward, because kept inputs come by slices.
+/* How both kinds of convolution are computed: passes of oneDNN over slices of the batch. In forward the output is
+ * packed slice by slice while it is in cache; in backward kept inputs come by slices.
  *
  * bf16 is computed in bf16 where the processor has kernels for all three directions. Elsewhere it is
  * widened: slices of the batch are converted to f32, computed, and rounded back, in forward too. */
@@ -153,12 +153,12 @@ static dv_status make_passes(convolution *conv, const dv_layer *layer, dv_type t
 /* Passes on values as they are. DV_ERROR_UNSUPPORTED also if they are bf16 and one pass would be slow:
  * f32 is faster then. */
 static dv_status make_direct_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
-    const dv_map *input = &layer->inputs[0];
-    size_t image_bytes = dv_map_image_elements(input) * dv_type_bytes(input->type);
-    conv->forward_images = input->images;
-    conv->backward_images = dv_slice_images(input->images, image_bytes);
+    const dv_map *input = &layer->inputs[0], *output = &layer->output;
+    size_t element = dv_type_bytes(input->type);
+    conv->forward_images = dv_slice_images(output->images, dv_map_image_elements(output) * element);
+    conv->backward_images = dv_slice_images(input->images, dv_map_image_elements(input) * element);
     if (dv_convolution_force.slice_images)
-        conv->backward_images = dv_convolution_force.slice_images;
+        conv->forward_images = conv->backward_images = dv_convolution_force.slice_images;
     if (input->type == DV_BF16 && dv_convolution_force.widen)
         return DV_ERROR_UNSUPPORTED;
     DV_TRY(make_passes(conv, layer, input->type, error));
@@ -279,18 +279,15 @@ static dv_status forward_slice(dv_layer *layer, const dv_forward *call, const vo
     return DV_OK;
 }
 
-/* Forward of bf16 values in f32, by slices. */
-static dv_status forward_widened(dv_layer *layer, const dv_forward *call, const void *weights, dv_error *error) {
+/* The same, on bf16 values that are computed in f32. */
+static dv_status forward_widened(dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
+                                 void *output, dv_error *error) {
     convolution *conv = layer->prepared;
-    size_t in = conv->forward_images * dv_map_image_elements(&layer->inputs[0]);
-    size_t out = conv->forward_images * dv_map_image_elements(&layer->output);
-    float *input = (void *)((char *)call->workspace + conv->forward.input);
-    float *output = (void *)((char *)call->workspace + conv->forward.output);
-    for (size_t slice = 0; slice < layer->output.images / conv->forward_images; slice++) {
-        widen((const uint16_t *)call->inputs[0] + slice * in, in, input);
-        DV_TRY(forward_slice(layer, call, weights, input, output, error));
-        store_f32(DV_BF16, output, out, false, (uint16_t *)call->output + slice * out);
-    }
+    float *wide_input = (void *)((char *)call->workspace + conv->forward.input);
+    float *wide_output = (void *)((char *)call->workspace + conv->forward.output);
+    widen(input, conv->forward_images * dv_map_image_elements(&layer->inputs[0]), wide_input);
+    DV_TRY(forward_slice(layer, call, weights, wide_input, wide_output, error));
+    store_f32(DV_BF16, wide_output, conv->forward_images * dv_map_image_elements(&layer->output), false, output);
     return DV_OK;
 }
 
@@ -300,10 +297,13 @@ dv_status dv_convolution_forward(dv_layer *layer, const dv_forward *call, dv_err
     const void *weights;
     DV_TRY(dv_pass_pack_weights(conv->to_output, layer->parameters[0].data, workspace + conv->forward.weights,
                                 workspace + conv->forward.scratchpad, &weights, error));
-    if (conv->widen)
-        DV_TRY(forward_widened(layer, call, weights, error));
-    else
-        DV_TRY(forward_slice(layer, call, weights, call->inputs[0], call->output, error));
+    for (size_t first = 0; first < layer->output.images; first += conv->forward_images) {
+        const void *input = dv_image(&layer->inputs[0], call->inputs[0], first);
+        void *output = dv_image_in(&layer->output, call->output, first);
+        DV_TRY((conv->widen ? forward_widened : forward_slice)(layer, call, weights, input, output, error));
+        if (call->pack)
+            DV_TRY(dv_kept_pack(call->pack, first, conv->forward_images, output, error));
+    }
     if (call->output_bits)
         dv_write_bits(&layer->output, call->output, call->output_bits);
     return DV_OK;

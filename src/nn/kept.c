@@ -5,6 +5,11 @@
 #include "nn/kernels/elementwise.h"
 #include "nn/layer.h"
 
+dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error) {
+    return dv_codec_encode_images(&kept->codec, &kept->map, &kept->noise, first, count, images, (void *)kept->packed,
+                                  kept->packed_bytes, error);
+}
+
 enum { ROW_PIXELS = 256 }; /* that a thread copies at once */
 
 /* Copies `pixels` pixels of a part into its channels of a joined value. */

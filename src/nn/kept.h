@@ -4,6 +4,7 @@
 #define DV_NN_KEPT_H
 
 #include <division/codec.h>
+#include <division/status.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,9 @@ typedef struct dv_kept {
     void *scratch; /* room for scratch_images of the largest part */
     size_t scratch_images;
 } dv_kept;
+
+/* Packs images first .. first + count - 1 of a value that has just been made, which are at `images`. */
+dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
  * `buffer`, which has room for them, after unpacking into it. Never fails on what was packed before. */

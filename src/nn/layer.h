@@ -66,6 +66,8 @@ typedef struct dv_forward {
     void *output;              /* may be the memory of inputs[0], if the kind allows it */
     uint8_t *output_bits;      /* where to leave 1 bit per element, set where the output is positive: image n at
                                 * n * dv_bits_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
+    const dv_kept *pack;       /* where to pack the output, slice by slice while it is in cache, if the kind does that
+                                * itself (packs_output). NULL: nowhere */
     void *saved;               /* [saved_bytes] kept until backward */
     void *workspace;           /* [forward_workspace_bytes], contents undefined */
     bool training;             /* else: inference; nothing is saved, running statistics are used */
@@ -100,6 +102,7 @@ typedef struct dv_layer_kind {
     dv_status (*backward)(dv_layer *layer, const dv_backward *call, dv_error *error);
 
     bool in_place;          /* output may be the memory of inputs[0] */
+    bool packs_output;      /* forward packs the output itself where it is told to */
     unsigned diff_in_place; /* bit i: diff_inputs[i] may be the memory of diff_output (one of them at a time) */
 } dv_layer_kind;
 
