@@ -1,4 +1,4 @@
-/* What the commands share: messages, the end of output, and finding a command in a table. */
+/* What the commands share: messages, interruption, the end of output, and finding a command in a table. */
 #include "cli.h"
 
 #include "options.h"
@@ -38,6 +38,28 @@ int cli_report(const dv_error *error) {
     return error->status == DV_ERROR_OPTION ? CLI_WRONG_CALL : CLI_FAILURE;
 }
 
+dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    return error->status = status;
+}
+
+volatile sig_atomic_t cli_interrupted;
+
+static void interrupt(int signal_number) {
+    (void)signal_number;
+    cli_interrupted = 1;
+}
+
+void cli_catch_interrupts(void) {
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 int cli_finish(void) {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -61,6 +83,18 @@ const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]) {
     for (; bytes >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
         bytes /= 1000;
     snprintf(text, CLI_BYTES_TEXT, "%.*f %s", unit > 0 && bytes < 99.95 ? 1 : 0, bytes, units[unit]);
+    return text;
+}
+
+const char *cli_left_text(double seconds, char text[CLI_LEFT_TEXT]) {
+    text[0] = '\0';
+    if (!(seconds >= 0 && seconds < 1e8))
+        return text;
+    unsigned whole = (unsigned)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, CLI_LEFT_TEXT, "  %u:%02u:%02u left", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(text, CLI_LEFT_TEXT, "  %u:%02u left", whole / 60, whole % 60);
     return text;
 }
 

@@ -8,10 +8,11 @@
 #define DV_CLI_CLI_H
 
 #include <division/status.h>
+#include <signal.h>
 #include <stddef.h>
 
 /* Exit codes of the program. */
-enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_WRONG_CALL = 2 };
+enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_WRONG_CALL = 2, CLI_INTERRUPTED = 130 };
 
 /* Prints "division: " and the message, one line, to stderr. The message has the form "what went wrong:
  * what to do about it". cli_fail returns CLI_FAILURE, cli_wrong_call CLI_WRONG_CALL. */
@@ -20,6 +21,14 @@ int cli_wrong_call(const char *format, ...) DV_PRINTF(1, 2);
 
 /* Prints what the library said. Returns CLI_WRONG_CALL if it objects to an option, else CLI_FAILURE. */
 int cli_report(const dv_error *error);
+
+/* Makes an error like the library's, in the form of a message above. Returns `status`. */
+dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
+
+/* After cli_catch_interrupts, Ctrl-C and SIGTERM set cli_interrupted, for the command to end in good order and return
+ * CLI_INTERRUPTED; a second one of the same kind ends the program at once. */
+extern volatile sig_atomic_t cli_interrupted;
+void cli_catch_interrupts(void);
 
 /* Flushes stdout and says so if what was printed could not be written (a full disk, a closed pipe).
  * Returns the exit code: CLI_SUCCESS or CLI_FAILURE. A command ends with it. */
@@ -31,6 +40,10 @@ void cli_line(const char *label, const char *format, ...) DV_PRINTF(2, 3);
 /* Writes a count of bytes for people: "12 B", "3.4 MB" (powers of 1000). Returns `text`. */
 enum { CLI_BYTES_TEXT = 32 };
 const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]);
+
+/* "  1:02:03 left", "  4:05 left", or nothing if that is not known. Returns `text`. */
+enum { CLI_LEFT_TEXT = 32 };
+const char *cli_left_text(double seconds, char text[CLI_LEFT_TEXT]);
 
 /* One command, or one subcommand, of the program. Tables of them end with a NULL name. */
 typedef struct cli_command {

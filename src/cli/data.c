@@ -67,15 +67,3 @@ void data_line_wipe(data_line *line) {
         fputs("\r\033[K", stdout);
     line->drawn = 0;
 }
-
-const char *data_left_text(double seconds, char text[DATA_LEFT_TEXT]) {
-    text[0] = '\0';
-    if (!(seconds >= 0 && seconds < 1e8))
-        return text;
-    unsigned whole = (unsigned)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, DATA_LEFT_TEXT, "  %u:%02u:%02u left", whole / 3600, whole / 60 % 60, whole % 60);
-    else
-        snprintf(text, DATA_LEFT_TEXT, "  %u:%02u left", whole / 60, whole % 60);
-    return text;
-}

@@ -19,8 +19,4 @@ void data_line_draw(data_line *line, const char *format, ...) DV_PRINTF(2, 3);
 /* Takes it away, before something else is printed. */
 void data_line_wipe(data_line *line);
 
-/* "  1:02:03 left", "  4:05 left", or nothing if that is not known. */
-enum { DATA_LEFT_TEXT = 32 };
-const char *data_left_text(double seconds, char text[DATA_LEFT_TEXT]);
-
 #endif

@@ -5,36 +5,19 @@
 
 #include <division/lmdb.h>
 
-#include <signal.h>
 #include <stdio.h>
-
-enum { CLI_INTERRUPTED = 130 };
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
-}
-
-static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 static const char *const split_names[DV_SPLIT_COUNT] = {[DV_TRAIN] = "train", [DV_TEST] = "val"};
 
 static void show_progress(void *context, const dv_lmdb_progress *progress) {
     data_line *line = context;
-    char left[DATA_LEFT_TEXT];
+    char left[CLI_LEFT_TEXT];
     if (!data_line_due(line))
         return;
     double speed = (double)(progress->all_done - progress->kept) / (progress->seconds > 0 ? progress->seconds : 1);
     data_line_draw(line, "%s %s  %zu/%zu  %.0f images/s%s", progress->verifying ? "verifying" : "writing",
                    split_names[progress->split], progress->done, progress->images, speed,
-                   data_left_text(progress->seconds_left, left));
+                   cli_left_text(progress->seconds_left, left));
 }
 
 static void show_corrupt(void *context, const char *text) {
@@ -59,10 +42,10 @@ static void print_result(const dv_lmdb_result *result, int verified_only) {
 
 static int run(const char *source, const char *destination, const dv_lmdb_options *options, int quiet) {
     data_line line = data_line_new(quiet);
-    dv_lmdb_calls calls = {show_progress, show_corrupt, &line, &interrupted};
+    dv_lmdb_calls calls = {show_progress, show_corrupt, &line, &cli_interrupted};
     dv_lmdb_result result;
     dv_error error;
-    catch_signals();
+    cli_catch_interrupts();
     dv_status status = source != NULL ? dv_lmdb_convert(source, destination, options, &calls, &result, &error)
                                       : dv_lmdb_verify(destination, &calls, &result, &error);
     data_line_wipe(&line);

@@ -5,19 +5,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static dv_status fail(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
-
-static dv_status fail(dv_error *error, dv_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-    return error->status = status;
-}
 
 #ifdef DV_CURL
 
@@ -37,7 +26,7 @@ typedef struct transfer {
 static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t unused_1, curl_off_t unused_2) {
     const transfer *t = context;
     curl_off_t speed = 0;
-    char done[CLI_BYTES_TEXT], all[CLI_BYTES_TEXT], rate[CLI_BYTES_TEXT], left[DATA_LEFT_TEXT];
+    char done[CLI_BYTES_TEXT], all[CLI_BYTES_TEXT], rate[CLI_BYTES_TEXT], left[CLI_LEFT_TEXT];
     (void)unused_1;
     (void)unused_2;
     if (total <= 0 || !data_line_due(t->line))
@@ -45,7 +34,7 @@ static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t unus
     curl_easy_getinfo(t->curl, CURLINFO_SPEED_DOWNLOAD_T, &speed);
     data_line_draw(t->line, "%s of %s  %s/s%s", cli_bytes_text((double)(t->before + now), done),
                    cli_bytes_text((double)(t->before + total), all), cli_bytes_text((double)speed, rate),
-                   data_left_text(speed > 0 ? (double)(total - now) / (double)speed : NAN, left));
+                   cli_left_text(speed > 0 ? (double)(total - now) / (double)speed : NAN, left));
     return 0;
 }
 
@@ -98,17 +87,17 @@ static dv_status run(transfer *t, dv_error *error) {
     if (code == CURLE_OK)
         return DV_OK;
     if (code == CURLE_WRITE_ERROR)
-        return fail(error, DV_ERROR_IO, "could not write %.120s: %s: make room, or choose another place", t->path,
-                    write_error != 0 ? strerror(write_error) : "it failed");
-    return fail(error, DV_ERROR_IO, "could not download %.100s: %.100s: call it again: it goes on", t->url,
-                t->message[0] != '\0' ? t->message : curl_easy_strerror(code));
+        return cli_error(error, DV_ERROR_IO, "could not write %.120s: %s: make room, or choose another place", t->path,
+                         write_error != 0 ? strerror(write_error) : "it failed");
+    return cli_error(error, DV_ERROR_IO, "could not download %.100s: %.100s: call it again: it goes on", t->url,
+                     t->message[0] != '\0' ? t->message : curl_easy_strerror(code));
 }
 
 dv_status download(const char *url, const char *path, data_line *line, dv_error *error) {
     transfer t = {.url = url, .path = path, .line = line};
     curl_global_init(CURL_GLOBAL_DEFAULT);
     t.curl = curl_easy_init();
-    dv_status status = t.curl != NULL ? run(&t, error) : fail(error, DV_ERROR_MEMORY, "no memory for a download");
+    dv_status status = t.curl != NULL ? run(&t, error) : cli_error(error, DV_ERROR_MEMORY, "no memory for a download");
     curl_easy_cleanup(t.curl);
     curl_global_cleanup();
     data_line_wipe(line);
@@ -119,8 +108,8 @@ dv_status download(const char *url, const char *path, data_line *line, dv_error 
 
 dv_status download(const char *url, const char *path, data_line *line, dv_error *error) {
     (void)line;
-    return fail(error, DV_ERROR_UNSUPPORTED, "this program was built without libcurl: download %.100s to %.80s by hand",
-                url, path);
+    return cli_error(error, DV_ERROR_UNSUPPORTED,
+                     "this program was built without libcurl: download %.100s to %.80s by hand", url, path);
 }
 
 #endif

@@ -8,12 +8,10 @@
 #include <division/models.h>
 
 #include <omp.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { CONFIG_BYTES = 8192, CLI_INTERRUPTED = 130, NUMBER_BYTES = 24, NOTE_COUNT = 7 };
+enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NOTE_COUNT = 7 };
 
 /* Everything that one training holds. */
 typedef struct session {
@@ -33,34 +31,7 @@ typedef struct session {
     int configured; /* config.json is written */
 } session;
 
-/* ---- interruption -------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
-}
-
-/* The first signal ends training after the step; a second one, of the same kind, ends the program at once. */
-static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* ---- preparing ----------------------------------------------------------------------------- */
-
-static dv_status fail(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
-
-static dv_status fail(dv_error *error, dv_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-    return error->status = status;
-}
 
 static dv_status open_data(session *s, dv_error *error) {
     dv_status status = dv_dataset_open(s->settings->data, &s->data, error);
@@ -69,11 +40,12 @@ static dv_status open_data(session *s, dv_error *error) {
     s->shape = dv_dataset_describe(s->data);
     size_t batch = (size_t)s->settings->batch, classes = (size_t)s->settings->classes;
     if (classes > 0 && classes < s->shape.classes)
-        return fail(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more", classes,
-                    s->shape.classes);
+        return cli_error(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more", classes,
+                         s->shape.classes);
     if (batch > s->shape.images[DV_TRAIN])
-        return fail(error, DV_ERROR_OPTION, "--batch: %zu: the data has %zu images: use a smaller batch or more data",
-                    batch, s->shape.images[DV_TRAIN]);
+        return cli_error(error, DV_ERROR_OPTION,
+                         "--batch: %zu: the data has %zu images: use a smaller batch or more data", batch,
+                         s->shape.images[DV_TRAIN]);
     return DV_OK;
 }
 
@@ -137,8 +109,8 @@ static dv_status resume(session *s, dv_error *error) {
     dv_checkpoint *checkpoint;
     int differences = 0;
     if (snprintf(path, sizeof path, "%s/%s", s->settings->out, DV_FOLDER_LAST) >= (int)sizeof path)
-        return fail(error, DV_ERROR_OPTION, "--out: a path of %zu characters: use a shorter one",
-                    strlen(s->settings->out));
+        return cli_error(error, DV_ERROR_OPTION, "--out: a path of %zu characters: use a shorter one",
+                         strlen(s->settings->out));
     if (!train_is_file(path))
         return DV_OK;
     dv_status status = dv_checkpoint_open(path, &checkpoint, error);
@@ -265,7 +237,7 @@ static dv_status keep_state(void *context, const dv_train_state *state, dv_error
 
 static dv_status train(session *s, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(s->plan);
-    dv_train_calls calls = {show_step, keep_epoch, keep_state, s, &interrupted};
+    dv_train_calls calls = {show_step, keep_epoch, keep_state, s, &cli_interrupted};
     dv_train_options options = s->settings->options;
     options.loading.corrupt = tell_corrupt;
     options.loading.context = s;
@@ -304,7 +276,7 @@ static int run(const train_choice *choice) {
     dv_error error;
     if (chosen->threads > 0)
         omp_set_num_threads(chosen->threads);
-    catch_signals();
+    cli_catch_interrupts();
     dv_status status = prepare(&s, &error);
     int planned = s.plan != NULL;
     if (status == DV_OK)

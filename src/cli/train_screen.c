@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEFT_TEXT = 32 };
-
 static const double LIVE_SECONDS = 0.1, PLAIN_SECONDS = 60;
 
 static double now(void) {
@@ -64,28 +62,15 @@ void train_screen_resume(train_screen *screen, const dv_train_state *state, int 
     fflush(stdout);
 }
 
-/* "1:02:03 left", "4:05 left", or nothing. */
-static const char *left_text(double seconds, char text[LEFT_TEXT]) {
-    text[0] = '\0';
-    if (!(seconds >= 0 && seconds < 1e8))
-        return text;
-    unsigned whole = (unsigned)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, LEFT_TEXT, "  %u:%02u:%02u left", whole / 3600, whole / 60 % 60, whole % 60);
-    else
-        snprintf(text, LEFT_TEXT, "  %u:%02u left", whole / 60, whole % 60);
-    return text;
-}
-
 void train_screen_step(train_screen *screen, const dv_train_progress *progress) {
-    char left[LEFT_TEXT], peak[CLI_BYTES_TEXT];
+    char left[CLI_LEFT_TEXT], peak[CLI_BYTES_TEXT];
     double time = now();
     if (silent(screen) || time - screen->last < (screen->live ? LIVE_SECONDS : PLAIN_SECONDS))
         return;
     train_screen_wipe(screen);
     printf("epoch %zu/%zu  %s %zu/%zu  loss %.4f  top-1 %.2f %%  %.0f images/s%s  peak %s", progress->epoch,
            progress->epochs, progress->testing ? "test" : "step", progress->step, progress->steps, progress->loss,
-           progress->top1, progress->images_per_second, left_text(progress->seconds_left, left),
+           progress->top1, progress->images_per_second, cli_left_text(progress->seconds_left, left),
            cli_bytes_text((double)progress->peak_bytes, peak));
     if (!screen->live)
         printf("\n");

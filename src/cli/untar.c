@@ -2,8 +2,9 @@
  * zeros are the end. */
 #include "untar.h"
 
+#include "cli.h"
+
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,23 +33,13 @@ typedef struct reader {
     size_t files;
 } reader;
 
-static dv_status fail(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
-
-static dv_status fail(dv_error *error, dv_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-    return error->status = status;
-}
-
 static dv_status read_block(reader *from, char block[BLOCK], dv_error *error) {
     int code = 0, got = gzread(from->stream, block, BLOCK);
     if (got == BLOCK)
         return DV_OK;
     const char *reason = gzerror(from->stream, &code);
-    return fail(error, DV_ERROR_FORMAT, "%.120s: %s: the archive is damaged", from->archive,
-                got < 0 && code != Z_OK ? reason : "it ends too early");
+    return cli_error(error, DV_ERROR_FORMAT, "%.120s: %s: the archive is damaged", from->archive,
+                     got < 0 && code != Z_OK ? reason : "it ends too early");
 }
 
 /* An octal number, or -1. */
@@ -99,8 +90,8 @@ static dv_status copy(reader *from, long long size, FILE *to, dv_error *error) {
         if (status != DV_OK)
             return status;
         if (to != NULL && fwrite(block, 1, part, to) != part)
-            return fail(error, DV_ERROR_IO, "could not unpack into %.120s: %s: make room, or choose another place",
-                        from->folder, strerror(errno));
+            return cli_error(error, DV_ERROR_IO, "could not unpack into %.120s: %s: make room, or choose another place",
+                             from->folder, strerror(errno));
     }
     return DV_OK;
 }
@@ -113,13 +104,14 @@ static dv_status unpack(reader *from, const char *name, long long size, dv_error
     make_folders(temporary);
     FILE *stream = fopen(temporary, "wb");
     if (stream == NULL)
-        return fail(error, DV_ERROR_IO, "could not write %.150s: %s: check the folder", temporary, strerror(errno));
+        return cli_error(error, DV_ERROR_IO, "could not write %.150s: %s: check the folder", temporary,
+                         strerror(errno));
     dv_status status = copy(from, size, stream, error);
     int failed = fflush(stream) != 0 || fsync(fileno(stream)) != 0;
     failed |= fclose(stream) != 0;
     if (status == DV_OK && (failed || rename(temporary, path) != 0))
-        status = fail(error, DV_ERROR_IO, "could not write %.150s: %s: make room, or choose another place", path,
-                      strerror(errno));
+        status = cli_error(error, DV_ERROR_IO, "could not write %.150s: %s: make room, or choose another place", path,
+                           strerror(errno));
     if (status != DV_OK)
         unlink(temporary);
     else
@@ -131,13 +123,13 @@ static dv_status read_entry(reader *from, const char block[BLOCK], dv_error *err
     char name[NAME_BYTES + PREFIX_BYTES + 2];
     long long size = read_number(block + SIZE, SIZE_BYTES);
     if (size < 0 || read_number(block + CHECKSUM, CHECKSUM_BYTES) != sum_up(block))
-        return fail(error, DV_ERROR_FORMAT, "%.120s: it is no tar archive, or damaged", from->archive);
+        return cli_error(error, DV_ERROR_FORMAT, "%.120s: it is no tar archive, or damaged", from->archive);
     snprintf(name, sizeof name, "%.*s%s%.*s", PREFIX_BYTES, block + PREFIX, block[PREFIX] != '\0' ? "/" : "",
              NAME_BYTES, block + NAME);
     if (block[KIND] != '0' && block[KIND] != '\0')
         return copy(from, size, NULL, error);
     if (!is_safe(name))
-        return fail(error, DV_ERROR_FORMAT, "%.120s: the name %.80s leads out of the folder", from->archive, name);
+        return cli_error(error, DV_ERROR_FORMAT, "%.120s: the name %.80s leads out of the folder", from->archive, name);
     return unpack(from, name, size, error);
 }
 
@@ -157,10 +149,10 @@ static dv_status read_all(reader *from, dv_error *error) {
 dv_status untar(const char *archive, const char *folder, size_t *files, dv_error *error) {
     reader from = {gzopen(archive, "rb"), archive, folder, 0};
     if (from.stream == NULL)
-        return fail(error, DV_ERROR_IO, "could not read %.150s: %s: check the path", archive, strerror(errno));
+        return cli_error(error, DV_ERROR_IO, "could not read %.150s: %s: check the path", archive, strerror(errno));
     if (strlen(folder) > PATH_BYTES / 2) {
         gzclose(from.stream);
-        return fail(error, DV_ERROR_ARGUMENT, "the name of the folder is too long");
+        return cli_error(error, DV_ERROR_ARGUMENT, "the name of the folder is too long");
     }
     dv_status status = read_all(&from, error);
     gzclose(from.stream);
