@@ -159,7 +159,7 @@ static const char *status_words(dnnl_status_t status) {
         return "invalid arguments";
     case dnnl_unimplemented:
     case NO_MORE_CHOICES:
-        return "not implemented for this processor, type or shape";
+        return "it has no kernel for this processor, type and shape: use f32, or a newer oneDNN";
     case dnnl_runtime_error:
         return "runtime error";
     default:
