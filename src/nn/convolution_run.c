@@ -6,8 +6,8 @@
 #include "base/float16.h"
 #include "base/status.h"
 #include "nn/convolution.h"
-#include "nn/onednn.h"
 #include "nn/parts.h"
+#include "nn/pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ typedef struct forward_space {
 } forward_space;
 
 typedef struct backward_space {
-    size_t weights, diff_weights, scratchpad;
+    size_t weights, diff_weights; /* the same if the batch is one slice: they are not used at the same time */
+    size_t scratchpad;
     size_t kept;        /* slice of the input in its type; then of the gradient that is to be added */
     size_t input;       /* slice of the input, f32; then of its gradient: widened only */
     size_t diff_output; /* slice, f32: widened only */
@@ -202,10 +203,15 @@ static size_t larger(size_t a, size_t b) {
 static void book_forward(convolution *conv, const dv_layer *layer) {
     forward_space *space = &conv->forward;
     size_t wide = conv->widen ? conv->forward_images * sizeof(float) : 0;
-    space->weights = book(&space->bytes, dv_pass_weights_bytes(conv->to_output));
-    space->scratchpad = book(&space->bytes, dv_pass_scratchpad_bytes(conv->to_output));
+    space->weights = book(&space->bytes, conv->to_output->weights_bytes);
+    space->scratchpad = book(&space->bytes, conv->to_output->scratchpad_bytes);
     space->input = book(&space->bytes, wide * dv_map_image_elements(&layer->inputs[0]));
     space->output = book(&space->bytes, wide * dv_map_image_elements(&layer->output));
+}
+
+/* Backward takes the batch whole. */
+static bool is_one_slice(const convolution *conv, const dv_layer *layer) {
+    return conv->backward_images == layer->output.images;
 }
 
 static void book_backward(convolution *conv, const dv_layer *layer) {
@@ -213,10 +219,15 @@ static void book_backward(convolution *conv, const dv_layer *layer) {
     backward_space *space = &conv->backward;
     size_t wide = conv->widen ? conv->backward_images * sizeof(float) : 0;
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
-    space->weights = book(&space->bytes, dv_pass_weights_bytes(conv->to_input));
-    space->diff_weights = book(&space->bytes, dv_pass_weights_bytes(conv->to_weights));
-    space->scratchpad = book(
-        &space->bytes, larger(dv_pass_scratchpad_bytes(conv->to_input), dv_pass_scratchpad_bytes(conv->to_weights)));
+    size_t weights_bytes = conv->to_input->weights_bytes, diff_bytes = conv->to_weights->weights_bytes;
+    if (is_one_slice(conv, layer)) {
+        space->weights = space->diff_weights = book(&space->bytes, larger(weights_bytes, diff_bytes));
+    } else {
+        space->weights = book(&space->bytes, weights_bytes);
+        space->diff_weights = book(&space->bytes, diff_bytes);
+    }
+    space->scratchpad =
+        book(&space->bytes, larger(conv->to_input->scratchpad_bytes, conv->to_weights->scratchpad_bytes));
     space->kept = book(&space->bytes, conv->backward_images * in * dv_type_bytes(layer->inputs[0].type));
     space->input = book(&space->bytes, wide * in);
     space->diff_output = book(&space->bytes, wide * out);
@@ -340,7 +351,13 @@ static dv_status find_diff_input(dv_layer *layer, char *workspace, const void *w
     return DV_OK;
 }
 
-/* One slice of backward, from image `first` on. */
+static dv_status pack_weights(dv_layer *layer, char *workspace, const void **weights, dv_error *error) {
+    convolution *conv = layer->prepared;
+    return dv_pass_pack_weights(conv->to_input, layer->parameters[0].data, workspace + conv->backward.weights,
+                                workspace + conv->backward.scratchpad, weights, error);
+}
+
+/* One slice of backward, from image `first` on. With weights NULL they are packed when their gradient is done. */
 static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
                                 dv_error *error) {
     convolution *conv = layer->prepared;
@@ -359,6 +376,8 @@ static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const 
     DV_TRY(add_weights_gradient(layer, workspace, input, diff_output, error));
     if (!call->diff_inputs[0])
         return DV_OK;
+    if (!weights)
+        DV_TRY(pack_weights(layer, workspace, &weights, error));
     return find_diff_input(layer, workspace, weights, diff_output, call->accumulate[0],
                            (char *)call->diff_inputs[0] + first * in * element, error);
 }
@@ -371,9 +390,8 @@ dv_status dv_convolution_backward(dv_layer *layer, const dv_backward *call, dv_e
     if (options->bias)
         add_bias_gradient(&layer->output, call->diff_output, (void *)(workspace + conv->backward.sums),
                           layer->parameters[1].gradient);
-    if (call->diff_inputs[0])
-        DV_TRY(dv_pass_pack_weights(conv->to_input, layer->parameters[0].data, workspace + conv->backward.weights,
-                                    workspace + conv->backward.scratchpad, &weights, error));
+    if (call->diff_inputs[0] && !is_one_slice(conv, layer))
+        DV_TRY(pack_weights(layer, workspace, &weights, error));
     for (size_t first = 0; first < layer->output.images; first += conv->backward_images)
         DV_TRY(backward_slice(layer, call, weights, first, error));
     return DV_OK;

@@ -7,8 +7,8 @@
  *
  * Products are f32: bf16 inputs are converted in workspace, which is small because there are no sides. */
 #include "base/status.h"
-#include "nn/onednn.h"
 #include "nn/parts.h"
+#include "nn/pass.h"
 #include "nn/shape.h"
 
 #include <stdlib.h>
@@ -103,16 +103,15 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
         w->input = dv_carve(memory, &offset, dv_map_elements(&layer->inputs[0]) * sizeof(float));
         w->output = dv_carve(memory, &offset, dv_map_elements(&layer->output) * sizeof(float));
     }
-    w->weights = dv_carve(memory, &offset, dv_pass_weights_bytes(backward ? made->to_input : made->to_output));
+    w->weights = dv_carve(memory, &offset, (backward ? made->to_input : made->to_output)->weights_bytes);
     if (backward) {
-        w->gradient = dv_carve(memory, &offset, dv_pass_weights_bytes(made->to_weights));
+        w->gradient = dv_carve(memory, &offset, made->to_weights->weights_bytes);
         w->decoded = dv_carve(memory, &offset, dv_map_bytes(&layer->inputs[0]));
         w->sums = dv_carve(memory, &offset, layer->output.channels * sizeof(double));
     }
-    w->scratchpad =
-        dv_carve(memory, &offset,
-                 backward ? larger(dv_pass_scratchpad_bytes(made->to_input), dv_pass_scratchpad_bytes(made->to_weights))
-                          : dv_pass_scratchpad_bytes(made->to_output));
+    w->scratchpad = dv_carve(memory, &offset,
+                             backward ? larger(made->to_input->scratchpad_bytes, made->to_weights->scratchpad_bytes)
+                                      : made->to_output->scratchpad_bytes);
     return offset;
 }
 

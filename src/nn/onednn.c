@@ -1,9 +1,8 @@
-/* Convolution passes on oneDNN's C interface. One engine for the process; a stream, the primitives and
- * their memory objects per pass. Memory objects have no memory of their own: they are pointed at the
+/* Convolution passes on oneDNN's C interface, of version 2.6 or later and of 3.x. One engine for the process; a stream,
+ * the primitives and their memory objects per pass. Memory objects have no memory of their own: they are pointed at the
  * caller's arrays right before each execution. */
-#include "nn/onednn.h"
-
 #include "base/status.h"
+#include "nn/pass.h"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -173,17 +172,14 @@ static dv_status status_from(dnnl_status_t status) {
 
 /* ---- making a pass -------------------------------------------------------------------------- */
 
-struct dv_pass {
-    dv_pass_kind kind;
-    char kernel[64]; /* oneDNN's name of it, cut if it is longer */
+typedef struct onednn_pass {
+    dv_pass pass; /* its threads are those that the primitives were made for, and their scratchpads */
     dnnl_stream_t stream;
     dnnl_primitive_t convolution;
     dnnl_primitive_t reorder; /* plain -> packed; of a backward-weights pass: packed added to plain. NULL: not needed */
     dnnl_memory_t src, weights, bias, dst, scratchpad;
     dnnl_memory_t plain, reorder_scratchpad;
-    size_t weights_bytes, scratchpad_bytes;
-    int threads; /* that the primitives were made for, and their scratchpads */
-};
+} onednn_pass;
 
 /* What exists only while a pass is made. */
 typedef struct pass_maker {
@@ -315,19 +311,20 @@ static dnnl_status_t memory_init(dnnl_memory_t *memory, view_md md) {
 }
 
 /* A memory object for the descriptor's scratchpad, if it needs one; the pass books the larger of all. */
-static dnnl_status_t scratchpad_init(dv_pass *pass, dnnl_memory_t *memory, const_dnnl_primitive_desc_t desc) {
+static dnnl_status_t scratchpad_init(onednn_pass *made, dnnl_memory_t *memory, const_dnnl_primitive_desc_t desc) {
     view_md md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
     if (bytes == 0)
         return dnnl_success;
-    pass->scratchpad_bytes = bytes > pass->scratchpad_bytes ? bytes : pass->scratchpad_bytes;
+    if (bytes > made->pass.scratchpad_bytes)
+        made->pass.scratchpad_bytes = bytes;
     return memory_init(memory, md);
 }
 
 /* The reorder between the plain weights and the kernel's. */
-static dnnl_status_t reorder_init(dv_pass *pass, pass_maker *maker, view_md packed) {
+static dnnl_status_t reorder_init(onednn_pass *made, pass_maker *maker, view_md packed) {
     view_md from = view(&maker->plain), to = packed;
-    if (pass->kind == DV_PASS_BACKWARD_WEIGHTS) {
+    if (made->pass.kind == DV_PASS_BACKWARD_WEIGHTS) {
         dnnl_post_ops_t post_ops;
         ONEDNN_TRY(dnnl_post_ops_create(&post_ops));
         dnnl_status_t status = append_sum(post_ops);
@@ -339,31 +336,31 @@ static dnnl_status_t reorder_init(dv_pass *pass, pass_maker *maker, view_md pack
     }
     ONEDNN_TRY(
         dnnl_reorder_primitive_desc_create(&maker->reorder_desc, from, engine_get(), to, engine_get(), maker->attr));
-    ONEDNN_TRY(dnnl_primitive_create(&pass->reorder, maker->reorder_desc));
-    ONEDNN_TRY(memory_init(&pass->plain, view(&maker->plain)));
-    return scratchpad_init(pass, &pass->reorder_scratchpad, maker->reorder_desc);
+    ONEDNN_TRY(dnnl_primitive_create(&made->reorder, maker->reorder_desc));
+    ONEDNN_TRY(memory_init(&made->plain, view(&maker->plain)));
+    return scratchpad_init(made, &made->reorder_scratchpad, maker->reorder_desc);
 }
 
-static dnnl_status_t pass_init(dv_pass *pass, pass_maker *maker, const dv_convolution_shape *shape) {
-    ONEDNN_TRY(maker_init(maker, pass->kind, shape));
-    ONEDNN_TRY(convolution_desc(maker, pass->kind, shape));
-    snprintf(pass->kernel, sizeof pass->kernel, "%s", kernel_of(maker->desc));
-    ONEDNN_TRY(dnnl_primitive_create(&pass->convolution, maker->desc));
-    ONEDNN_TRY(dnnl_stream_create(&pass->stream, engine_get(), dnnl_stream_default_flags));
+static dnnl_status_t pass_init(onednn_pass *made, pass_maker *maker, const dv_convolution_shape *shape) {
+    ONEDNN_TRY(maker_init(maker, made->pass.kind, shape));
+    ONEDNN_TRY(convolution_desc(maker, made->pass.kind, shape));
+    snprintf(made->pass.kernel, sizeof made->pass.kernel, "%s", kernel_of(maker->desc));
+    ONEDNN_TRY(dnnl_primitive_create(&made->convolution, maker->desc));
+    ONEDNN_TRY(dnnl_stream_create(&made->stream, engine_get(), dnnl_stream_default_flags));
 
-    bool gradient = pass->kind == DV_PASS_BACKWARD_WEIGHTS;
+    bool gradient = made->pass.kind == DV_PASS_BACKWARD_WEIGHTS;
     view_md packed =
         dnnl_primitive_desc_query_md(maker->desc, gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-    ONEDNN_TRY(memory_init(&pass->src, view(&maker->src)));
-    ONEDNN_TRY(memory_init(&pass->dst, view(&maker->dst)));
-    ONEDNN_TRY(memory_init(&pass->weights, packed));
-    if (pass->kind == DV_PASS_FORWARD)
-        ONEDNN_TRY(memory_init(&pass->bias, view(&maker->bias)));
-    ONEDNN_TRY(scratchpad_init(pass, &pass->scratchpad, maker->desc));
+    ONEDNN_TRY(memory_init(&made->src, view(&maker->src)));
+    ONEDNN_TRY(memory_init(&made->dst, view(&maker->dst)));
+    ONEDNN_TRY(memory_init(&made->weights, packed));
+    if (made->pass.kind == DV_PASS_FORWARD)
+        ONEDNN_TRY(memory_init(&made->bias, view(&maker->bias)));
+    ONEDNN_TRY(scratchpad_init(made, &made->scratchpad, maker->desc));
     if (!gradient && dnnl_memory_desc_equal(packed, view(&maker->plain)))
         return dnnl_success;
-    pass->weights_bytes = dnnl_memory_desc_get_size(packed);
-    return reorder_init(pass, maker, packed);
+    made->pass.weights_bytes = dnnl_memory_desc_get_size(packed);
+    return reorder_init(made, maker, packed);
 }
 
 static const char *const kind_words[] = {
@@ -373,58 +370,20 @@ static const char *const kind_words[] = {
     [DV_PASS_BACKWARD_WEIGHTS] = "backward weights",
 };
 
-dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                      dv_error *error) {
-    if (!engine_get())
-        return dv_fail(error, DV_ERROR_UNSUPPORTED, "%s: oneDNN has no engine for this processor", name);
-    dv_pass *made = calloc(1, sizeof *made);
-    if (!made)
-        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory for its primitives", name);
-    pass_maker maker = {0};
-    made->kind = kind;
-    made->threads = omp_get_max_threads();
-    dnnl_status_t status = pass_init(made, &maker, shape);
-    maker_destroy(&maker);
-    if (status == dnnl_success) {
-        *pass = made;
-        return DV_OK;
-    }
-    dv_pass_free(made);
-    return dv_fail(error, status_from(status), "%s: oneDNN cannot make the %s convolution in %s: %s", name,
-                   kind_words[kind], dv_type_name(shape->type), status_words(status));
-}
-
-void dv_pass_free(dv_pass *pass) {
-    if (!pass)
-        return;
-    dnnl_memory_t memories[] = {pass->src,   pass->weights,           pass->bias, pass->dst, pass->scratchpad,
-                                pass->plain, pass->reorder_scratchpad};
+static void destroy(dv_pass *pass) {
+    onednn_pass *made = (onednn_pass *)pass;
+    dnnl_memory_t memories[] = {made->src,   made->weights,           made->bias, made->dst, made->scratchpad,
+                                made->plain, made->reorder_scratchpad};
     for (size_t i = 0; i < sizeof memories / sizeof *memories; i++)
         if (memories[i])
             dnnl_memory_destroy(memories[i]);
-    if (pass->reorder)
-        dnnl_primitive_destroy(pass->reorder);
-    if (pass->convolution)
-        dnnl_primitive_destroy(pass->convolution);
-    if (pass->stream)
-        dnnl_stream_destroy(pass->stream);
-    free(pass);
-}
-
-const char *dv_pass_kernel(const dv_pass *pass) {
-    return pass->kernel;
-}
-
-bool dv_pass_is_reference(const dv_pass *pass) {
-    return strncmp(pass->kernel, "ref", 3) == 0;
-}
-
-size_t dv_pass_weights_bytes(const dv_pass *pass) {
-    return pass->weights_bytes;
-}
-
-size_t dv_pass_scratchpad_bytes(const dv_pass *pass) {
-    return pass->scratchpad_bytes;
+    if (made->reorder)
+        dnnl_primitive_destroy(made->reorder);
+    if (made->convolution)
+        dnnl_primitive_destroy(made->convolution);
+    if (made->stream)
+        dnnl_stream_destroy(made->stream);
+    free(made);
 }
 
 /* ---- running it ----------------------------------------------------------------------------- */
@@ -447,46 +406,49 @@ static void argument_add(argument_list *list, int index, dnnl_memory_t memory, c
 }
 
 /* Executes with as many threads as the primitive was made for, whatever OpenMP's number is by now. */
-static dnnl_status_t execute_as_made(const dv_pass *pass, dnnl_primitive_t primitive, const argument_list *list) {
+static dnnl_status_t execute_as_made(const onednn_pass *made, dnnl_primitive_t primitive, const argument_list *list) {
     int threads = omp_get_max_threads();
-    if (threads != pass->threads)
-        omp_set_num_threads(pass->threads);
-    dnnl_status_t status = dnnl_primitive_execute(primitive, pass->stream, list->count, list->entries);
-    if (threads != pass->threads)
+    if (threads != made->pass.threads)
+        omp_set_num_threads(made->pass.threads);
+    dnnl_status_t status = dnnl_primitive_execute(primitive, made->stream, list->count, list->entries);
+    if (threads != made->pass.threads)
         omp_set_num_threads(threads);
     return status;
 }
 
-static dv_status execute(const dv_pass *pass, dnnl_primitive_t primitive, const argument_list *list, dv_error *error) {
+static dv_status execute(const onednn_pass *made, dnnl_primitive_t primitive, const argument_list *list,
+                         dv_error *error) {
     dnnl_status_t status = list->status;
     if (status == dnnl_success)
-        status = execute_as_made(pass, primitive, list);
+        status = execute_as_made(made, primitive, list);
     if (status == dnnl_success)
-        status = dnnl_stream_wait(pass->stream);
+        status = dnnl_stream_wait(made->stream);
     if (status == dnnl_success)
         return DV_OK;
-    return dv_fail(error, status_from(status), "oneDNN's %s convolution (%s) failed: %s", kind_words[pass->kind],
-                   pass->kernel, status_words(status));
+    return dv_fail(error, status_from(status), "oneDNN's %s convolution (%s) failed: %s", kind_words[made->pass.kind],
+                   made->pass.kernel, status_words(status));
 }
 
-dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
-                               dv_error *error) {
-    *weights = pass->reorder ? packed : plain;
-    if (!pass->reorder)
+static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+                              dv_error *error) {
+    onednn_pass *made = (onednn_pass *)pass;
+    *weights = made->reorder ? packed : plain;
+    if (!made->reorder)
         return DV_OK;
     argument_list list = {0};
-    argument_add(&list, DNNL_ARG_FROM, pass->plain, plain);
-    argument_add(&list, DNNL_ARG_TO, pass->weights, packed);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, pass->reorder_scratchpad, scratchpad);
-    return execute(pass, pass->reorder, &list, error);
+    argument_add(&list, DNNL_ARG_FROM, made->plain, plain);
+    argument_add(&list, DNNL_ARG_TO, made->weights, packed);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, scratchpad);
+    return execute(made, made->reorder, &list, error);
 }
 
-dv_status dv_pass_add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error) {
+static dv_status add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error) {
+    onednn_pass *made = (onednn_pass *)pass;
     argument_list list = {0};
-    argument_add(&list, DNNL_ARG_FROM, pass->weights, packed);
-    argument_add(&list, DNNL_ARG_TO, pass->plain, plain);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, pass->reorder_scratchpad, scratchpad);
-    return execute(pass, pass->reorder, &list, error);
+    argument_add(&list, DNNL_ARG_FROM, made->weights, packed);
+    argument_add(&list, DNNL_ARG_TO, made->plain, plain);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, scratchpad);
+    return execute(made, made->reorder, &list, error);
 }
 
 /* oneDNN's indices of a pass's arrays. */
@@ -499,12 +461,38 @@ static const struct {
     [DV_PASS_BACKWARD_WEIGHTS] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
 };
 
-dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
+static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
+    onednn_pass *made = (onednn_pass *)pass;
     argument_list list = {0};
-    argument_add(&list, argument_index[pass->kind].src, pass->src, arrays->src);
-    argument_add(&list, argument_index[pass->kind].weights, pass->weights, arrays->weights);
-    argument_add(&list, argument_index[pass->kind].dst, pass->dst, arrays->dst);
-    argument_add(&list, DNNL_ARG_BIAS, pass->bias, arrays->bias);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, pass->scratchpad, arrays->scratchpad);
-    return execute(pass, pass->convolution, &list, error);
+    argument_add(&list, argument_index[made->pass.kind].src, made->src, arrays->src);
+    argument_add(&list, argument_index[made->pass.kind].weights, made->weights, arrays->weights);
+    argument_add(&list, argument_index[made->pass.kind].dst, made->dst, arrays->dst);
+    argument_add(&list, DNNL_ARG_BIAS, made->bias, arrays->bias);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->scratchpad, arrays->scratchpad);
+    return execute(made, made->convolution, &list, error);
+}
+
+/* ---- the maker ------------------------------------------------------------------------------ */
+
+static const dv_pass_methods methods = {
+    .pack_weights = pack_weights, .add_weights = add_weights, .run = run, .destroy = destroy};
+
+dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                             dv_error *error) {
+    if (!engine_get())
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "%s: oneDNN has no engine for this processor", name);
+    onednn_pass *made = calloc(1, sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory for its primitives", name);
+    pass_maker maker = {0};
+    made->pass = (dv_pass){.methods = &methods, .kind = kind, .threads = omp_get_max_threads()};
+    dnnl_status_t status = pass_init(made, &maker, shape);
+    maker_destroy(&maker);
+    if (status == dnnl_success) {
+        *pass = &made->pass;
+        return DV_OK;
+    }
+    destroy(&made->pass);
+    return dv_fail(error, status_from(status), "%s: oneDNN cannot make the %s convolution in %s: %s", name,
+                   kind_words[kind], dv_type_name(shape->type), status_words(status));
 }

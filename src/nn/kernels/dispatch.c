@@ -1,6 +1,7 @@
 /* From the instruction set in use to its table of kernels. */
 #include "base/cpu.h"
 #include "nn/kernels/elementwise.h"
+#include "nn/kernels/winograd.h"
 
 static const dv_elementwise_kernels *const tables[DV_ISA_COUNT] = {
     [DV_ISA_SCALAR] = &dv_elementwise_reference,
@@ -15,4 +16,12 @@ static const dv_elementwise_kernels *const tables[DV_ISA_COUNT] = {
 
 const dv_elementwise_kernels *dv_elementwise(void) {
     return tables[dv_isa_current()];
+}
+
+const dv_winograd_kernels *dv_winograd(void) {
+#if defined(__x86_64__)
+    if (dv_isa_current() == DV_ISA_AVX2 && __builtin_cpu_supports("fma"))
+        return &dv_winograd_fma;
+#endif
+    return NULL;
 }

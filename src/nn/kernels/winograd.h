@@ -1,0 +1,56 @@
+/* Kernels of Winograd's convolution F(4x4, 3x3), as Lavin and Gray describe it (CVPR 2016).
+ *
+ * A tile of 4x4 results takes 6x6 pixels. Both the pixels and the 3x3 weights are evaluated, as polynomials in two
+ * variables, at 36 points; there a convolution is a product per point: 36 products for 16 results where the plain
+ * sum has 144. Over channels each point has a matrix product of its own, and that is where the time goes.
+ *
+ * The gradient of the weights is the same with other ends: 4x4 gradients as the weights, 3x3 results.
+ *
+ * Channels come in panels of 16, which is what a row of the matrix products has. */
+#ifndef DV_NN_KERNELS_WINOGRAD_H
+#define DV_NN_KERNELS_WINOGRAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    DV_WINOGRAD_TILE = 4,    /* results along a side */
+    DV_WINOGRAD_REACH = 6,   /* pixels along a side that they take */
+    DV_WINOGRAD_POINTS = 36, /* where polynomials are evaluated */
+    DV_WINOGRAD_PANEL = 16,  /* channels */
+    DV_WINOGRAD_ROWS = 6,    /* of a matrix that are multiplied together */
+};
+
+/* The plain weights of channels that form panels, seen from one direction of the convolution. */
+typedef struct dv_winograd_weights {
+    size_t column_stride, row_stride; /* floats from one channel of a panel, and of a panel's depth, to the next */
+    bool turned;                      /* by half a turn, as backward data takes them */
+} dv_winograd_weights;
+
+typedef struct dv_winograd_kernels {
+    /* 6x6 pixels [channels], `row` floats from one line of them to the next -> points[p * stride + channel]. */
+    void (*input)(const float *pixels, size_t row, size_t channels, float *points, size_t stride);
+    /* 4x4 gradients [channels] -> points[p * stride + panel * panel_stride + channel in the panel]. */
+    void (*gradient)(const float *pixels, size_t row, size_t channels, float *points, size_t stride,
+                     size_t panel_stride);
+    /* points[p * stride + channel] -> 4x4 results [channels], to which bias [channels] is added if there is one. */
+    void (*output)(const float *points, size_t stride, size_t channels, const float *bias, float *pixels, size_t row);
+
+    /* Weights [3x3] of a row of a panel <-> panel[p * stride + column]; the way back adds. */
+    void (*weights)(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride);
+    void (*add_weights)(const float *panel, size_t stride, const dv_winograd_weights *layout, float *plain);
+
+    /* result[r * result_stride + column] = sum over d of left[r * depth + d] panel[d][column], for all columns of a
+     * panel. `rows` is rounded up to whole DV_WINOGRAD_ROWS: both matrices have room for them. */
+    void (*multiply)(const float *left, size_t rows, size_t depth, const float *panel, float *result,
+                     size_t result_stride);
+    /* result[r][column] += sum over d of left[d * rows + r] panel[d][column]. `rows` is even. */
+    void (*multiply_add)(const float *left, size_t rows, size_t depth, const float *panel, float *result);
+} dv_winograd_kernels;
+
+extern const dv_winograd_kernels dv_winograd_fma; /* x86-64 with AVX2 and FMA */
+
+/* The kernels for the instruction set in use, NULL where direct convolution is as good or nothing is known. */
+const dv_winograd_kernels *dv_winograd(void);
+
+#endif

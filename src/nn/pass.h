@@ -1,0 +1,94 @@
+/* Passes: one direction of one convolution, made for a fixed number of images.
+ *
+ * Activations are channels last and dense, so that nothing of them is reordered; weights are reordered at each use
+ * from (or to) the plain f32 array into the order that the pass likes. Making a pass allocates; running one does not,
+ * beyond what oneDNN does inside. Scratchpads are the caller's memory.
+ *
+ * A pass runs with the number of OpenMP threads that it was made with, so that its sums have one order.
+ *
+ * Two things compute them: oneDNN (onednn.c) any of them, Winograd's algorithm (winograd.c) some faster. */
+#ifndef DV_NN_PASS_H
+#define DV_NN_PASS_H
+
+#include "nn/layer.h"
+
+/* A convolution: dst[n, o, y] = bias[o] + sum over i, k of weights[o, i, k] src[n, i, y stride + k dilation - padding].
+ * src [images, src_sides..., src_channels], dst [images, dst_sides..., dst_channels],
+ * weights f32 [dst_channels, src_channels / groups, kernel...]. The last elements of a src side may
+ * take no part: padding + stride - 1 of them at most. */
+typedef struct dv_convolution_shape {
+    dv_type type; /* of src and dst: f32 or bf16 */
+    int rank;     /* 1 to 3 */
+    size_t images, groups;
+    size_t src_channels, dst_channels;
+    size_t src_sides[DV_MAX_RANK], dst_sides[DV_MAX_RANK];
+    dv_window window;
+} dv_convolution_shape;
+
+typedef enum dv_pass_kind {
+    DV_PASS_FORWARD,          /* src, weights, bias -> dst */
+    DV_PASS_FORWARD_NO_BIAS,  /* src, weights -> dst */
+    DV_PASS_BACKWARD_DATA,    /* diff_dst, weights -> diff_src */
+    DV_PASS_BACKWARD_WEIGHTS, /* src, diff_dst -> diff_weights, f32 whatever the type of src is */
+} dv_pass_kind;
+
+/* The pass's arrays; those that its kind does not have are ignored. Only what it computes is written. */
+typedef struct dv_pass_arrays {
+    const void *src, *dst; /* or diff_src, diff_dst */
+    const void *weights;   /* packed */
+    const float *bias;     /* [dst_channels] */
+    void *scratchpad;
+} dv_pass_arrays;
+
+typedef struct dv_pass dv_pass;
+
+/* How something that computes passes does what the functions below say. */
+typedef struct dv_pass_methods {
+    dv_status (*pack_weights)(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+                              dv_error *error);
+    dv_status (*add_weights)(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error);
+    dv_status (*run)(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
+    void (*destroy)(dv_pass *pass); /* and frees */
+} dv_pass_methods;
+
+struct dv_pass {
+    const dv_pass_methods *methods;
+    dv_pass_kind kind;
+    int threads;     /* that it was made for */
+    char kernel[64]; /* the name of what computes it: "winograd:fma", or oneDNN's: "jit:avx2" */
+    /* What the caller must have room for, at addresses that are multiples of 64. */
+    size_t weights_bytes; /* weights in the pass's order; 0: it takes them plain */
+    size_t scratchpad_bytes;
+};
+
+/* Makes a pass, to be given back by dv_pass_free. `name` of the layer is for messages. A type or a shape
+ * that this processor has no kernel for is DV_ERROR_UNSUPPORTED. */
+dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                      dv_error *error);
+void dv_pass_free(dv_pass *pass); /* NULL is fine */
+
+/* Computed by plain loops, which are there to be correct, not fast. */
+bool dv_pass_is_reference(const dv_pass *pass);
+
+/* Weights in the order that dv_pass_run takes, from plain ones [count]: `packed` after filling its
+ * weights_bytes, or `plain` itself. For passes that read weights. */
+dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+                               dv_error *error);
+
+/* Adds what a backward-weights pass left in `packed` to `plain` [count]. */
+dv_status dv_pass_add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error);
+
+dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
+
+/* For tests: passes that are made from now on are oneDNN's. */
+extern bool dv_pass_force_onednn;
+
+/* The makers: as dv_pass_new. */
+dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                             dv_error *error);
+dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                               dv_error *error);
+/* Whether Winograd's algorithm can compute the convolution here, and faster than the direct sum. */
+bool dv_winograd_suits(const dv_convolution_shape *shape);
+
+#endif
