@@ -50,6 +50,12 @@ static const convolution_case cases[] = {
     {MAP2(4, 1, 12, 12), {3, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}}},
     {MAP2(4, 5, 12, 12), {9, {{1, 1}, {3, 3}, {0, 0}, {1, 1}}, 1, true, {0}}},
     {MAP2(2, 40, 12, 12), {32, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 1, false, {0}}},
+    /* by Winograd's algorithm where the processor has it: tiles over every edge, all paddings, in slices too */
+    {MAP2(5, 16, 9, 8), {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}}},
+    {MAP2(2, 32, 20, 23), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}}},
+    {MAP2(1, 16, 22, 25), {48, {{3, 3}, {1, 1}, {0, 2}, {1, 1}}, 1, true, {0}}},
+    {MAP2(2, 48, 24, 18), {16, {{3, 3}, {1, 1}, {2, 0}, {1, 1}}, 1, false, {0}}},
+    {MAP2(30, 16, 3, 4), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}}},
     /* groups, depthwise, with a multiplier */
     {MAP2(5, 12, 7, 7), {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 3, true, {0}}},
     {MAP2(3, 32, 9, 9), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 2, false, {0}}},
@@ -82,7 +88,7 @@ static void values_and_gradients(void **state) {
 /* Accumulating, packed inputs, unwanted gradients, threads: with the batch in slices. */
 static void every_way(void **state) {
     (void)state;
-    static const size_t some[] = {0, 4, 7, 17, 18, 21};
+    static const size_t some[] = {0, 4, 7, 16, 17, 22, 23, 26};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         layer_case of = case_of(&cases[some[i]]);
         check_layer(&of);

@@ -43,6 +43,8 @@ static const transposed_case cases[] = {
     {MAP2(2, 16, 5, 4), {12, {{3, 2}, {2, 3}, {0, 1}, {2, 1}}, 1, false, {1, 2}}},
     {MAP2(1, 1, 1, 1), {1, {{3, 3}, {1, 1}, {0, 0}, {1, 1}}, 1, true, {0}}},
     {MAP2(1, 3, 4, 4), {2, {{1, 1}, {3, 3}, {0, 0}, {1, 1}}, 1, true, {2, 2}}},
+    {MAP2(2, 32, 21, 18), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}}},
+    {MAP2(1, 16, 22, 25), {32, {{3, 3}, {1, 1}, {0, 2}, {1, 1}}, 1, false, {0}}},
     {MAP2(5, 12, 7, 7), {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 3, true, {0}}},
     {MAP2(5, 16, 5, 7), {16, {{4, 4}, {2, 2}, {1, 1}, {1, 1}}, 16, true, {0}}},
     {MAP2(2, 3, 5, 7), {6, {{3, 3}, {2, 1}, {1, 1}, {1, 2}}, 3, false, {1, 0}}},
@@ -71,7 +73,7 @@ static void values_and_gradients(void **state) {
 /* Accumulating, packed inputs, unwanted gradients, threads: with the batch in slices. */
 static void every_way(void **state) {
     (void)state;
-    static const size_t some[] = {0, 6, 11, 12, 14};
+    static const size_t some[] = {0, 6, 11, 13, 14, 16};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         layer_case of = case_of(&cases[some[i]]);
         check_layer(&of);

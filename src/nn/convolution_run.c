@@ -1,4 +1,4 @@
-/* How both kinds of convolution are computed: passes of oneDNN over slices of the batch. In forward the output is
+/* How both kinds of convolution are computed: passes over slices of the batch. In forward the output is
  * packed slice by slice while it is in cache; in backward kept inputs come by slices.
  *
  * bf16 is computed in bf16 where the processor has kernels for all three directions. Elsewhere it is
@@ -22,8 +22,7 @@ typedef struct forward_space {
 } forward_space;
 
 typedef struct backward_space {
-    size_t weights, diff_weights; /* the same if the batch is one slice: they are not used at the same time */
-    size_t scratchpad;
+    size_t weights, scratchpad;
     size_t kept;        /* slice of the input in its type; then of the gradient that is to be added */
     size_t input;       /* slice of the input, f32; then of its gradient: widened only */
     size_t diff_output; /* slice, f32: widened only */
@@ -209,23 +208,12 @@ static void book_forward(convolution *conv, const dv_layer *layer) {
     space->output = book(&space->bytes, wide * dv_map_image_elements(&layer->output));
 }
 
-/* Backward takes the batch whole. */
-static bool is_one_slice(const convolution *conv, const dv_layer *layer) {
-    return conv->backward_images == layer->output.images;
-}
-
 static void book_backward(convolution *conv, const dv_layer *layer) {
     const dv_convolution_options *options = layer->options;
     backward_space *space = &conv->backward;
     size_t wide = conv->widen ? conv->backward_images * sizeof(float) : 0;
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
-    size_t weights_bytes = conv->to_input->weights_bytes, diff_bytes = conv->to_weights->weights_bytes;
-    if (is_one_slice(conv, layer)) {
-        space->weights = space->diff_weights = book(&space->bytes, larger(weights_bytes, diff_bytes));
-    } else {
-        space->weights = book(&space->bytes, weights_bytes);
-        space->diff_weights = book(&space->bytes, diff_bytes);
-    }
+    space->weights = book(&space->bytes, conv->to_input->weights_bytes);
     space->scratchpad =
         book(&space->bytes, larger(conv->to_input->scratchpad_bytes, conv->to_weights->scratchpad_bytes));
     space->kept = book(&space->bytes, conv->backward_images * in * dv_type_bytes(layer->inputs[0].type));
@@ -325,11 +313,9 @@ static dv_status add_weights_gradient(dv_layer *layer, char *workspace, const vo
                                       dv_error *error) {
     convolution *conv = layer->prepared;
     dv_pass_arrays arrays = ends(conv, input, diff_output);
-    arrays.weights = workspace + conv->backward.diff_weights;
+    arrays.gradient = layer->parameters[0].gradient;
     arrays.scratchpad = workspace + conv->backward.scratchpad;
-    DV_TRY(dv_pass_run(conv->to_weights, &arrays, error));
-    return dv_pass_add_weights(conv->to_weights, arrays.weights, layer->parameters[0].gradient, arrays.scratchpad,
-                               error);
+    return dv_pass_run(conv->to_weights, &arrays, error);
 }
 
 /* The input's gradient of a slice: straight into `diff_input`, or through the memory of what has been used. */
@@ -351,13 +337,7 @@ static dv_status find_diff_input(dv_layer *layer, char *workspace, const void *w
     return DV_OK;
 }
 
-static dv_status pack_weights(dv_layer *layer, char *workspace, const void **weights, dv_error *error) {
-    convolution *conv = layer->prepared;
-    return dv_pass_pack_weights(conv->to_input, layer->parameters[0].data, workspace + conv->backward.weights,
-                                workspace + conv->backward.scratchpad, weights, error);
-}
-
-/* One slice of backward, from image `first` on. With weights NULL they are packed when their gradient is done. */
+/* One slice of backward, from image `first` on. */
 static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
                                 dv_error *error) {
     convolution *conv = layer->prepared;
@@ -376,8 +356,6 @@ static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const 
     DV_TRY(add_weights_gradient(layer, workspace, input, diff_output, error));
     if (!call->diff_inputs[0])
         return DV_OK;
-    if (!weights)
-        DV_TRY(pack_weights(layer, workspace, &weights, error));
     return find_diff_input(layer, workspace, weights, diff_output, call->accumulate[0],
                            (char *)call->diff_inputs[0] + first * in * element, error);
 }
@@ -390,8 +368,9 @@ dv_status dv_convolution_backward(dv_layer *layer, const dv_backward *call, dv_e
     if (options->bias)
         add_bias_gradient(&layer->output, call->diff_output, (void *)(workspace + conv->backward.sums),
                           layer->parameters[1].gradient);
-    if (call->diff_inputs[0] && !is_one_slice(conv, layer))
-        DV_TRY(pack_weights(layer, workspace, &weights, error));
+    if (call->diff_inputs[0])
+        DV_TRY(dv_pass_pack_weights(conv->to_input, layer->parameters[0].data, workspace + conv->backward.weights,
+                                    workspace + conv->backward.scratchpad, &weights, error));
     for (size_t first = 0; first < layer->output.images; first += conv->backward_images)
         DV_TRY(backward_slice(layer, call, weights, first, error));
     return DV_OK;

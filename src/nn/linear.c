@@ -81,12 +81,11 @@ static dv_status make_passes(linear *made, const dv_layer *layer, dv_error *erro
 
 /* Arrays that are NULL are not needed: f32 values are used where they are. */
 typedef struct workspace {
-    float *input;   /* [N, I], bf16 only; in backward first the input, then its gradient */
-    float *output;  /* [N, O], bf16 only; in backward its gradient */
-    void *weights;  /* as the pass takes them */
-    void *gradient; /* backward: the weights', as the pass leaves it */
-    void *decoded;  /* backward: the input as it was kept; then, if f32, a gradient that is to be added */
-    double *sums;   /* backward: [O] */
+    float *input;  /* [N, I], bf16 only; in backward first the input, then its gradient */
+    float *output; /* [N, O], bf16 only; in backward its gradient */
+    void *weights; /* as the pass takes them */
+    void *decoded; /* backward: the input as it was kept; then, if f32, a gradient that is to be added */
+    double *sums;  /* backward: [O] */
     void *scratchpad;
 } workspace;
 
@@ -105,7 +104,6 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     }
     w->weights = dv_carve(memory, &offset, (backward ? made->to_input : made->to_output)->weights_bytes);
     if (backward) {
-        w->gradient = dv_carve(memory, &offset, made->to_weights->weights_bytes);
         w->decoded = dv_carve(memory, &offset, dv_map_bytes(&layer->inputs[0]));
         w->sums = dv_carve(memory, &offset, layer->output.channels * sizeof(double));
     }
@@ -163,9 +161,9 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
 static dv_status add_weights_gradient(const dv_layer *layer, const workspace *w, const float *input, const float *diff,
                                       dv_error *error) {
     const linear *made = layer->prepared;
-    dv_pass_arrays arrays = {.src = input, .dst = diff, .weights = w->gradient, .scratchpad = w->scratchpad};
-    DV_TRY(dv_pass_run(made->to_weights, &arrays, error));
-    return dv_pass_add_weights(made->to_weights, w->gradient, layer->parameters[WEIGHT].gradient, w->scratchpad, error);
+    dv_pass_arrays arrays = {
+        .src = input, .dst = diff, .gradient = layer->parameters[WEIGHT].gradient, .scratchpad = w->scratchpad};
+    return dv_pass_run(made->to_weights, &arrays, error);
 }
 
 static void add_bias_gradient(const dv_layer *layer, const float *diff, double *sums) {

@@ -179,6 +179,7 @@ typedef struct onednn_pass {
     dnnl_primitive_t reorder; /* plain -> packed; of a backward-weights pass: packed added to plain. NULL: not needed */
     dnnl_memory_t src, weights, bias, dst, scratchpad;
     dnnl_memory_t plain, reorder_scratchpad;
+    size_t packed_at; /* where in the scratchpad the packed gradient is */
 } onednn_pass;
 
 /* What exists only while a pass is made. */
@@ -359,8 +360,15 @@ static dnnl_status_t pass_init(onednn_pass *made, pass_maker *maker, const dv_co
     ONEDNN_TRY(scratchpad_init(made, &made->scratchpad, maker->desc));
     if (!gradient && dnnl_memory_desc_equal(packed, view(&maker->plain)))
         return dnnl_success;
-    made->pass.weights_bytes = dnnl_memory_desc_get_size(packed);
-    return reorder_init(made, maker, packed);
+    ONEDNN_TRY(reorder_init(made, maker, packed));
+    size_t packed_bytes = dnnl_memory_desc_get_size(packed);
+    if (gradient) {
+        made->packed_at = (made->pass.scratchpad_bytes + 63) / 64 * 64;
+        made->pass.scratchpad_bytes = made->packed_at + packed_bytes;
+    } else {
+        made->pass.weights_bytes = packed_bytes;
+    }
+    return dnnl_success;
 }
 
 static const char *const kind_words[] = {
@@ -442,12 +450,12 @@ static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, v
     return execute(made, made->reorder, &list, error);
 }
 
-static dv_status add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error) {
-    onednn_pass *made = (onednn_pass *)pass;
+/* Adds the packed gradient to the plain one. */
+static dv_status add_gradient(onednn_pass *made, const dv_pass_arrays *arrays, dv_error *error) {
     argument_list list = {0};
-    argument_add(&list, DNNL_ARG_FROM, made->weights, packed);
-    argument_add(&list, DNNL_ARG_TO, made->plain, plain);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, scratchpad);
+    argument_add(&list, DNNL_ARG_FROM, made->weights, (char *)arrays->scratchpad + made->packed_at);
+    argument_add(&list, DNNL_ARG_TO, made->plain, arrays->gradient);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, arrays->scratchpad);
     return execute(made, made->reorder, &list, error);
 }
 
@@ -463,19 +471,21 @@ static const struct {
 
 static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     onednn_pass *made = (onednn_pass *)pass;
+    bool gradient = pass->kind == DV_PASS_BACKWARD_WEIGHTS;
+    const void *weights = gradient ? (char *)arrays->scratchpad + made->packed_at : arrays->weights;
     argument_list list = {0};
-    argument_add(&list, argument_index[made->pass.kind].src, made->src, arrays->src);
-    argument_add(&list, argument_index[made->pass.kind].weights, made->weights, arrays->weights);
-    argument_add(&list, argument_index[made->pass.kind].dst, made->dst, arrays->dst);
+    argument_add(&list, argument_index[pass->kind].src, made->src, arrays->src);
+    argument_add(&list, argument_index[pass->kind].weights, made->weights, weights);
+    argument_add(&list, argument_index[pass->kind].dst, made->dst, arrays->dst);
     argument_add(&list, DNNL_ARG_BIAS, made->bias, arrays->bias);
     argument_add(&list, DNNL_ARG_SCRATCHPAD, made->scratchpad, arrays->scratchpad);
-    return execute(made, made->convolution, &list, error);
+    DV_TRY(execute(made, made->convolution, &list, error));
+    return gradient ? add_gradient(made, arrays, error) : DV_OK;
 }
 
 /* ---- the maker ------------------------------------------------------------------------------ */
 
-static const dv_pass_methods methods = {
-    .pack_weights = pack_weights, .add_weights = add_weights, .run = run, .destroy = destroy};
+static const dv_pass_methods methods = {.pack_weights = pack_weights, .run = run, .destroy = destroy};
 
 dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
                              dv_error *error) {

@@ -25,10 +25,6 @@ dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, 
     return pass->methods->pack_weights(pass, plain, packed, scratchpad, weights, error);
 }
 
-dv_status dv_pass_add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error) {
-    return pass->methods->add_weights(pass, packed, plain, scratchpad, error);
-}
-
 dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     return pass->methods->run(pass, arrays, error);
 }

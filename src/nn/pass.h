@@ -1,8 +1,8 @@
 /* Passes: one direction of one convolution, made for a fixed number of images.
  *
  * Activations are channels last and dense, so that nothing of them is reordered; weights are reordered at each use
- * from (or to) the plain f32 array into the order that the pass likes. Making a pass allocates; running one does not,
- * beyond what oneDNN does inside. Scratchpads are the caller's memory.
+ * from the plain f32 array into the order that the pass likes, and their gradient back. Making a pass allocates;
+ * running one does not, beyond what oneDNN does inside. Scratchpads are the caller's memory.
  *
  * A pass runs with the number of OpenMP threads that it was made with, so that its sums have one order.
  *
@@ -29,13 +29,14 @@ typedef enum dv_pass_kind {
     DV_PASS_FORWARD,          /* src, weights, bias -> dst */
     DV_PASS_FORWARD_NO_BIAS,  /* src, weights -> dst */
     DV_PASS_BACKWARD_DATA,    /* diff_dst, weights -> diff_src */
-    DV_PASS_BACKWARD_WEIGHTS, /* src, diff_dst -> diff_weights, f32 whatever the type of src is */
+    DV_PASS_BACKWARD_WEIGHTS, /* src, diff_dst -> gradient, f32 whatever the type of src is */
 } dv_pass_kind;
 
 /* The pass's arrays; those that its kind does not have are ignored. Only what it computes is written. */
 typedef struct dv_pass_arrays {
     const void *src, *dst; /* or diff_src, diff_dst */
     const void *weights;   /* packed */
+    float *gradient;       /* of the weights, plain: is added to */
     const float *bias;     /* [dst_channels] */
     void *scratchpad;
 } dv_pass_arrays;
@@ -46,7 +47,6 @@ typedef struct dv_pass dv_pass;
 typedef struct dv_pass_methods {
     dv_status (*pack_weights)(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
                               dv_error *error);
-    dv_status (*add_weights)(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error);
     dv_status (*run)(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
     void (*destroy)(dv_pass *pass); /* and frees */
 } dv_pass_methods;
@@ -57,7 +57,7 @@ struct dv_pass {
     int threads;     /* that it was made for */
     char kernel[64]; /* the name of what computes it: "winograd:fma", or oneDNN's: "jit:avx2" */
     /* What the caller must have room for, at addresses that are multiples of 64. */
-    size_t weights_bytes; /* weights in the pass's order; 0: it takes them plain */
+    size_t weights_bytes; /* packed weights; 0: it takes them plain, or takes none */
     size_t scratchpad_bytes;
 };
 
@@ -74,9 +74,6 @@ bool dv_pass_is_reference(const dv_pass *pass);
  * weights_bytes, or `plain` itself. For passes that read weights. */
 dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
                                dv_error *error);
-
-/* Adds what a backward-weights pass left in `packed` to `plain` [count]. */
-dv_status dv_pass_add_weights(dv_pass *pass, const void *packed, float *plain, void *scratchpad, dv_error *error);
 
 dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
 

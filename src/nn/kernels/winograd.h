@@ -21,6 +21,12 @@ enum {
     DV_WINOGRAD_ROWS = 6,    /* of a matrix that are multiplied together */
 };
 
+/* Channels of pixels in a map: where, and floats from one line and from one pixel to the next. */
+typedef struct dv_winograd_pixels {
+    float *data;
+    size_t row, pixel;
+} dv_winograd_pixels;
+
 /* The plain weights of channels that form panels, seen from one direction of the convolution. */
 typedef struct dv_winograd_weights {
     size_t column_stride, row_stride; /* floats from one channel of a panel, and of a panel's depth, to the next */
@@ -28,13 +34,14 @@ typedef struct dv_winograd_weights {
 } dv_winograd_weights;
 
 typedef struct dv_winograd_kernels {
-    /* 6x6 pixels [channels], `row` floats from one line of them to the next -> points[p * stride + channel]. */
-    void (*input)(const float *pixels, size_t row, size_t channels, float *points, size_t stride);
-    /* 4x4 gradients [channels] -> points[p * stride + panel * panel_stride + channel in the panel]. */
-    void (*gradient)(const float *pixels, size_t row, size_t channels, float *points, size_t stride,
+    /* 6x6 pixels -> points[p * stride + channel]. Channels are whole panels here and below. */
+    void (*input)(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride);
+    /* 4x4 gradients -> points[p * stride + panel * panel_stride + channel in the panel]. */
+    void (*gradient)(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
                      size_t panel_stride);
-    /* points[p * stride + channel] -> 4x4 results [channels], to which bias [channels] is added if there is one. */
-    void (*output)(const float *points, size_t stride, size_t channels, const float *bias, float *pixels, size_t row);
+    /* points[p * stride + channel] -> 4x4 results, to which bias [channels] is added if there is one. */
+    void (*output)(const float *points, size_t stride, size_t channels, const float *bias,
+                   const dv_winograd_pixels *pixels);
 
     /* Weights [3x3] of a row of a panel <-> panel[p * stride + column]; the way back adds. */
     void (*weights)(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride);

@@ -106,14 +106,14 @@ ALWAYS const float *step(const float *pointer, size_t stride) {
     return pointer;
 }
 
-static void input(const float *pixels, size_t row, size_t channels, float *points, size_t stride) {
+static void input(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[REACH][REACH];
-        const float *from = pixels + c;
-        for (int i = 0; i < REACH; i++, from = step(from, row)) {
+        const float *from = pixels->data + c;
+        for (int i = 0; i < REACH; i++, from = step(from, pixels->row)) {
             lanes x[REACH];
             for (int j = 0; j < REACH; j++)
-                x[j] = _mm256_loadu_ps(from + (size_t)j * channels);
+                x[j] = _mm256_loadu_ps(from + (size_t)j * pixels->pixel);
             input_line(x, lines[i]);
         }
         float *to = points + c;
@@ -128,15 +128,15 @@ static void input(const float *pixels, size_t row, size_t channels, float *point
     }
 }
 
-static void gradient(const float *pixels, size_t row, size_t channels, float *points, size_t stride,
+static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
                      size_t panel_stride) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[TILE][REACH];
-        const float *from = pixels + c;
-        for (int i = 0; i < TILE; i++, from = step(from, row)) {
+        const float *from = pixels->data + c;
+        for (int i = 0; i < TILE; i++, from = step(from, pixels->row)) {
             lanes x[TILE];
             for (int j = 0; j < TILE; j++)
-                x[j] = _mm256_loadu_ps(from + (size_t)j * channels);
+                x[j] = _mm256_loadu_ps(from + (size_t)j * pixels->pixel);
             values_of_4(x, lines[i]);
         }
         float *to = points + c / PANEL * panel_stride + c % PANEL;
@@ -151,7 +151,8 @@ static void gradient(const float *pixels, size_t row, size_t channels, float *po
     }
 }
 
-static void output(const float *points, size_t stride, size_t channels, const float *bias, float *pixels, size_t row) {
+static void output(const float *points, size_t stride, size_t channels, const float *bias,
+                   const dv_winograd_pixels *pixels) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes columns[TILE][REACH], added = bias ? _mm256_loadu_ps(bias + c) : _mm256_setzero_ps();
         const float *from = points + c;
@@ -163,12 +164,12 @@ static void output(const float *points, size_t stride, size_t channels, const fl
             for (int i = 0; i < TILE; i++)
                 columns[i][j] = y[i];
         }
-        float *to = pixels + c;
-        for (int i = 0; i < TILE; i++, to = (float *)step(to, row)) {
+        float *to = pixels->data + c;
+        for (int i = 0; i < TILE; i++, to = (float *)step(to, pixels->row)) {
             lanes y[TILE];
             results_4(columns[i], y);
             for (int j = 0; j < TILE; j++)
-                _mm256_storeu_ps(to + (size_t)j * channels, _mm256_add_ps(y[j], added));
+                _mm256_storeu_ps(to + (size_t)j * pixels->pixel, _mm256_add_ps(y[j], added));
         }
     }
 }
