@@ -5,6 +5,7 @@
 
 #include <division/data.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, IMAGE = 3 * PLANE, RECORDS = 4 };
 
@@ -19,7 +20,7 @@ static uint8_t level(size_t file, size_t number, size_t channel, size_t at) {
 static void write_bytes(const char *path, const uint8_t *data, size_t bytes) {
     FILE *stream = fopen(path, "wb");
     assert_non_null(stream);
-    assert_int_equal(fwrite(data, 1, bytes, stream), bytes);
+    assert_int_equal(bytes ? fwrite(data, 1, bytes, stream) : 0, bytes);
     assert_int_equal(fclose(stream), 0);
 }
 
@@ -148,6 +149,29 @@ static void test_wrong_files(void **state) {
 }
 
 /* A file that becomes shorter under the data set's hands. */
+/* A file of so many black images of class 0, without taking their room on the disk. */
+static void write_holes(const char *path, size_t records) {
+    write_bytes(path, NULL, 0);
+    assert_int_equal(truncate(path, (off_t)(records * (1 + IMAGE))), 0);
+}
+
+/* The published set, but for one that was cut short between two records. */
+static void test_cut_between_records(void **state) {
+    char path[FOLDER_PATH_BYTES], text[FOLDER_PATH_BYTES];
+    dv_dataset *data;
+    for (size_t file = 0; file < 6; file++)
+        write_holes(folder_path(state, cifar10_files[file], path), 10000);
+    assert_ok(dv_dataset_open(name(state, "cifar10", text), &data, &error));
+    dv_dataset_close(data);
+    write_holes(folder_path(state, "test_batch.bin", path), 9999);
+    assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT,
+                 "test_batch.bin: 9999 images where cifar10 has 10000: it is not complete");
+    write_holes(path, 10000);
+    for (size_t file = 0; file < 5; file++)
+        write_holes(folder_path(state, cifar10_files[file], path), 7000);
+    assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT, "35000 images where cifar10 has 50000");
+}
+
 static void test_vanishing(void **state) {
     char path[FOLDER_PATH_BYTES], text[FOLDER_PATH_BYTES];
     uint8_t image[IMAGE];
@@ -222,6 +246,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_names, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_inner_folder, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_wrong_files, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_cut_between_records, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_vanishing, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_augmentation, folder_new, folder_free),
     };

@@ -325,6 +325,22 @@ static void test_damage(void **state) {
     assert_fails(dv_lmdb_verify(at.made, NULL, &result, &error), DV_ERROR_FORMAT, "it was cut short");
 }
 
+/* LMDB's own first pages, which it believes: sizes of pages that would lead it out of the file. */
+static void test_damaged_head(void **state) {
+    paths at = name(state);
+    dv_lmdb_result result;
+    assert_ok(convert(&at, 0, NULL, &result, &error));
+    for (long page = 0; page < 2; page++)
+        for (long byte = 0; byte < 4; byte++) {
+            long place = page * sysconf(_SC_PAGESIZE) + 40 + byte;
+            flip_byte(at.train, place);
+            assert_fails(dv_lmdb_verify(at.made, NULL, &result, &error), DV_ERROR_FORMAT,
+                         "train.lmdb: its first pages");
+            flip_byte(at.train, place);
+        }
+    assert_ok(dv_lmdb_verify(at.made, NULL, &result, &error));
+}
+
 static void test_foreign(void **state) {
     paths at = name(state);
     char text[2 * FOLDER_PATH_BYTES];
@@ -388,6 +404,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_other_files, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_corrupt_image, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_damage, make_folder, images_folder_free),
+        cmocka_unit_test_setup_teardown(test_damaged_head, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_foreign, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_swapped, make_folder, images_folder_free),
     };

@@ -32,9 +32,10 @@ typedef struct form {
     const dv_dataset_kind *kind;
     const char *folder; /* what the archive unpacks to */
     const char *files[DV_SPLIT_COUNT][MOST_FILES];
-    size_t labels;     /* bytes of a record before the image; the last one counts */
-    size_t classes;    /* of the one that counts */
-    const char *names; /* a file with a name of a class in each line */
+    size_t published[DV_SPLIT_COUNT]; /* images */
+    size_t labels;                    /* bytes of a record before the image; the last one counts */
+    size_t classes;                   /* of the one that counts */
+    const char *names;                /* a file with a name of a class in each line */
     float mean[DV_DATA_CHANNELS], deviation[DV_DATA_CHANNELS];
 } form;
 
@@ -196,11 +197,25 @@ static dv_status add_file(cifar *data, const char *folder, dv_split split, size_
     return DV_OK;
 }
 
+/* Where one split has the number of images that was published, so must the other: it was cut short at a record's end. A
+ * set that has neither is someone's own. */
+static dv_status check_numbers(const cifar *data, dv_error *error) {
+    const size_t *images = data->base.shape.images, *published = data->of->published;
+    for (dv_split split = 0; split < DV_SPLIT_COUNT; split++) {
+        dv_split other = split == DV_TRAIN ? DV_TEST : DV_TRAIN;
+        if (images[other] == published[other] && images[split] != published[split])
+            return dv_fail(
+                error, DV_ERROR_FORMAT, "%s: %zu images where %s has %zu: it is not complete: fetch it again",
+                dv_file_shown(data->sources[split][0].path), images[split], data->of->kind->name, published[split]);
+    }
+    return DV_OK;
+}
+
 static dv_status add_files(cifar *data, const char *folder, dv_error *error) {
     for (dv_split split = 0; split < DV_SPLIT_COUNT; split++)
         for (size_t i = 0; i < MOST_FILES && data->of->files[split][i] != NULL; i++)
             DV_TRY(add_file(data, folder, split, i, error));
-    return DV_OK;
+    return check_numbers(data, error);
 }
 
 /* Reads the names of the classes, if their file is there and has one for each; else classes have numbers. */
@@ -268,6 +283,7 @@ static const form cifar10 = {
     .files = {[DV_TRAIN] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
                             "data_batch_5.bin"},
               [DV_TEST] = {"test_batch.bin"}},
+    .published = {[DV_TRAIN] = 50000, [DV_TEST] = 10000},
     .labels = 1,
     .classes = 10,
     .names = "batches.meta.txt",
@@ -279,6 +295,7 @@ static const form cifar100 = {
     .kind = &dv_cifar100,
     .folder = "cifar-100-binary",
     .files = {[DV_TRAIN] = {"train.bin"}, [DV_TEST] = {"test.bin"}},
+    .published = {[DV_TRAIN] = 50000, [DV_TEST] = 10000},
     .labels = 2,
     .classes = 100,
     .names = "fine_label_names.txt",

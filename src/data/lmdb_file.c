@@ -9,6 +9,7 @@
 #include "data/folder_images.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,31 @@ char *dv_lmdb_split_path(const char *folder, dv_split split) {
     if (path != NULL)
         snprintf(path, bytes, "%s/%s.lmdb", folder, dv_folder_split_name(split));
     return path;
+}
+
+/* LMDB takes the size of pages, and so where its second page is, from the file as it stands. Both of the pages that say
+ * it must agree on a size that there is. */
+static dv_status check_page_size(const char *path, dv_error *error) {
+    enum {
+        AT = 40,
+        LEAST = 256,
+        MOST = 1 << 16
+    }; /* behind the page's header, in data version 1 of LMDB with 64 bits */
+    uint32_t sizes[2] = {0};
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the path and the device", dv_file_shown(path),
+                       strerror(errno));
+    bool sound = fseek(file, AT, SEEK_SET) == 0 && fread(&sizes[0], sizeof *sizes, 1, file) == 1 && sizes[0] >= LEAST &&
+                 sizes[0] <= MOST && (sizes[0] & (sizes[0] - 1)) == 0 &&
+                 fseek(file, (long)sizes[0] + AT, SEEK_SET) == 0 && fread(&sizes[1], sizeof *sizes, 1, file) == 1 &&
+                 sizes[0] == sizes[1];
+    (void)fclose(file);
+    if (sound)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT,
+                   "%s: its first pages are damaged, or not LMDB's: is it a file of 'division data lmdb'?",
+                   dv_file_shown(path));
 }
 
 /* LMDB maps a file without a look at its size, and one that was cut short would end the process when its missing part
@@ -111,6 +137,7 @@ dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *erro
     if (!S_ISREG(status.st_mode) || status.st_size == 0)
         return dv_fail(error, DV_ERROR_FORMAT, "%s is no LMDB file: it is %s", dv_file_shown(path),
                        S_ISREG(status.st_mode) ? "empty" : "no regular file");
+    DV_TRY(check_page_size(path, error));
     int code = mdb_env_create(&file->environment);
     if (code == 0) /* no lock file: nobody writes, and the disk may be read-only */
         code = mdb_env_open(file->environment, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
