@@ -7,8 +7,8 @@ install(TARGETS division_shared division_static EXPORT division
 if(TARGET division_program)
   install(TARGETS division_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE)
-install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}) # where the README's links and pictures are
 install(DIRECTORY recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/division)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/division)

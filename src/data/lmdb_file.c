@@ -45,19 +45,16 @@ char *dv_lmdb_split_path(const char *folder, dv_split split) {
 /* LMDB takes the size of pages, and so where its second page is, from the file as it stands. Both of the pages that say
  * it must agree on a size that there is. */
 static dv_status check_page_size(const char *path, dv_error *error) {
-    enum {
-        AT = 40,
-        LEAST = 256,
-        MOST = 1 << 16
-    }; /* behind the page's header, in data version 1 of LMDB with 64 bits */
+    enum { LEAST = 256, MOST = 1 << 16 };
+    const long at = 40; /* behind the page's header, in data version 1 of LMDB with 64 bits */
     uint32_t sizes[2] = {0};
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the path and the device", dv_file_shown(path),
                        strerror(errno));
-    bool sound = fseek(file, AT, SEEK_SET) == 0 && fread(&sizes[0], sizeof *sizes, 1, file) == 1 && sizes[0] >= LEAST &&
+    bool sound = fseek(file, at, SEEK_SET) == 0 && fread(&sizes[0], sizeof *sizes, 1, file) == 1 && sizes[0] >= LEAST &&
                  sizes[0] <= MOST && (sizes[0] & (sizes[0] - 1)) == 0 &&
-                 fseek(file, (long)sizes[0] + AT, SEEK_SET) == 0 && fread(&sizes[1], sizeof *sizes, 1, file) == 1 &&
+                 fseek(file, (long)sizes[0] + at, SEEK_SET) == 0 && fread(&sizes[1], sizeof *sizes, 1, file) == 1 &&
                  sizes[0] == sizes[1];
     (void)fclose(file);
     if (sound)
