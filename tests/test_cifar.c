@@ -148,14 +148,13 @@ static void test_wrong_files(void **state) {
     assert_null(data);
 }
 
-/* A file that becomes shorter under the data set's hands. */
 /* A file of so many black images of class 0, without taking their room on the disk. */
 static void write_holes(const char *path, size_t records) {
     write_bytes(path, NULL, 0);
     assert_int_equal(truncate(path, (off_t)(records * (1 + IMAGE))), 0);
 }
 
-/* The published set, but for one that was cut short between two records. */
+/* The published set, but for its test images, which were cut short between two records. */
 static void test_cut_between_records(void **state) {
     char path[FOLDER_PATH_BYTES], text[FOLDER_PATH_BYTES];
     dv_dataset *data;
@@ -165,13 +164,10 @@ static void test_cut_between_records(void **state) {
     dv_dataset_close(data);
     write_holes(folder_path(state, "test_batch.bin", path), 9999);
     assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT,
-                 "test_batch.bin: 9999 images where cifar10 has 10000: it is not complete");
-    write_holes(path, 10000);
-    for (size_t file = 0; file < 5; file++)
-        write_holes(folder_path(state, cifar10_files[file], path), 7000);
-    assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT, "35000 images where cifar10 has 50000");
+                 "test_batch.bin has 9999 images, and that of cifar10 10000: it is not complete");
 }
 
+/* A file that becomes shorter under the data set's hands. */
 static void test_vanishing(void **state) {
     char path[FOLDER_PATH_BYTES], text[FOLDER_PATH_BYTES];
     uint8_t image[IMAGE];

@@ -47,12 +47,14 @@ static void nothing_is_allocated(void **state) {
         {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}},
         {32, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}},
         {24, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 24, true, {0}},
+        {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}}, /* with 48 channels: by Winograd's algorithm */
     };
-    for (size_t i = 0; i < 3; i++)
+    static const size_t channels[] = {24, 24, 24, 48};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         for (int way = 0; way < 4; way++) {
             layer_case of = {.kind = way / 2 ? &dv_transposed_convolution : &dv_convolution, .input_count = 1};
             of.options = &options[i];
-            of.inputs[0] = (dv_map){DV_F32, DV_NHWC, 4, 24, 2, {40, 40}};
+            of.inputs[0] = (dv_map){DV_F32, DV_NHWC, 4, channels[i], 2, {40, 40}};
             long count = allocations_of(&of, way % 2 ? DV_BF16 : DV_F32);
             if (count)
                 fail_msg("%s %zu, %s: %ld allocations", of.kind->name, i, way % 2 ? "bf16" : "f32", count);

@@ -42,9 +42,7 @@ char *dv_lmdb_split_path(const char *folder, dv_split split) {
     return path;
 }
 
-/* LMDB takes the size of pages, and so where its second page is, from the file as it stands. Both of the pages that say
- * it must agree on a size that there is. */
-static dv_status check_page_size(const char *path, dv_error *error) {
+dv_status dv_lmdb_check_head(const char *path, dv_error *error) {
     enum { LEAST = 256, MOST = 1 << 16 };
     const long at = 40; /* behind the page's header, in data version 1 of LMDB with 64 bits */
     uint32_t sizes[2] = {0};
@@ -134,7 +132,7 @@ dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *erro
     if (!S_ISREG(status.st_mode) || status.st_size == 0)
         return dv_fail(error, DV_ERROR_FORMAT, "%s is no LMDB file: it is %s", dv_file_shown(path),
                        S_ISREG(status.st_mode) ? "empty" : "no regular file");
-    DV_TRY(check_page_size(path, error));
+    DV_TRY(dv_lmdb_check_head(path, error));
     int code = mdb_env_create(&file->environment);
     if (code == 0) /* no lock file: nobody writes, and the disk may be read-only */
         code = mdb_env_open(file->environment, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,

@@ -295,7 +295,10 @@ static dv_status open_writer(writer *to, const char *destination, dv_error *erro
     to->items = calloc(AT_ONCE, sizeof *to->items);
     if (to->path == NULL || to->items == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a conversion: free some");
+    struct stat status;
     DV_TRY(lock(to, error));
+    if (fstat(to->lock, &status) == 0 && status.st_size > 0)
+        DV_TRY(dv_lmdb_check_head(to->path, error));
     int code = mdb_env_create(&to->environment);
     if (code == 0)
         code = mdb_env_set_mapsize(to->environment, FIRST_MAP);

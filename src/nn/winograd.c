@@ -3,7 +3,7 @@
  *
  * Tiles go through in chunks that fit in a cache: their points, the products, the results. The points of the weights
  * are four times as many as the weights: they are found at each run, of as many channels at a time as fit in
- * WEIGHTS_BYTES, so that wide layers take no more memory than others. */
+ * WEIGHTS_BYTES, so that a wide layer does not need four times its weights. */
 #include "nn/kernels/winograd.h"
 #include "base/status.h"
 #include "nn/parts.h"

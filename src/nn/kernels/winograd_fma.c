@@ -99,9 +99,10 @@ ALWAYS void results_3(const lanes x[REACH], lanes y[3]) {
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* Keeps the compiler from finding all of a tile's addresses beforehand: it has no registers for so many. */
-ALWAYS const float *step(const float *pointer, size_t stride) {
-    pointer += stride;
+/* The next of lines that are `stride` floats apart; the first is where `pointer` is. Keeps the compiler from finding
+ * all of a tile's addresses beforehand: it has no registers for so many. */
+ALWAYS const float *step(const float *pointer, int line, size_t stride) {
+    pointer += line > 0 ? stride : 0;
     __asm__("" : "+r"(pointer));
     return pointer;
 }
@@ -110,14 +111,16 @@ static void input(const dv_winograd_pixels *pixels, size_t channels, float *poin
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[REACH][REACH];
         const float *from = pixels->data + c;
-        for (int i = 0; i < REACH; i++, from = step(from, pixels->row)) {
+        for (int i = 0; i < REACH; i++) {
+            from = step(from, i, pixels->row);
             lanes x[REACH];
             for (int j = 0; j < REACH; j++)
                 x[j] = _mm256_loadu_ps(from + (size_t)j * pixels->pixel);
             input_line(x, lines[i]);
         }
         float *to = points + c;
-        for (int j = 0; j < REACH; j++, to = (float *)step(to, stride)) {
+        for (int j = 0; j < REACH; j++) {
+            to = (float *)step(to, j, stride);
             lanes x[REACH], y[REACH];
             for (int i = 0; i < REACH; i++)
                 x[i] = lines[i][j];
@@ -133,14 +136,16 @@ static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *p
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[TILE][REACH];
         const float *from = pixels->data + c;
-        for (int i = 0; i < TILE; i++, from = step(from, pixels->row)) {
+        for (int i = 0; i < TILE; i++) {
+            from = step(from, i, pixels->row);
             lanes x[TILE];
             for (int j = 0; j < TILE; j++)
                 x[j] = _mm256_loadu_ps(from + (size_t)j * pixels->pixel);
             values_of_4(x, lines[i]);
         }
         float *to = points + c / PANEL * panel_stride + c % PANEL;
-        for (int j = 0; j < REACH; j++, to = (float *)step(to, stride)) {
+        for (int j = 0; j < REACH; j++) {
+            to = (float *)step(to, j, stride);
             lanes x[TILE], y[REACH];
             for (int i = 0; i < TILE; i++)
                 x[i] = lines[i][j];
@@ -156,7 +161,8 @@ static void output(const float *points, size_t stride, size_t channels, const fl
     for (size_t c = 0; c < channels; c += LANES) {
         lanes columns[TILE][REACH], added = bias ? _mm256_loadu_ps(bias + c) : _mm256_setzero_ps();
         const float *from = points + c;
-        for (int j = 0; j < REACH; j++, from = step(from, stride)) {
+        for (int j = 0; j < REACH; j++) {
+            from = step(from, j, stride);
             lanes x[REACH], y[TILE];
             for (int i = 0; i < REACH; i++)
                 x[i] = _mm256_loadu_ps(from + (size_t)(i * REACH) * stride);
@@ -165,7 +171,8 @@ static void output(const float *points, size_t stride, size_t channels, const fl
                 columns[i][j] = y[i];
         }
         float *to = pixels->data + c;
-        for (int i = 0; i < TILE; i++, to = (float *)step(to, pixels->row)) {
+        for (int i = 0; i < TILE; i++) {
+            to = (float *)step(to, i, pixels->row);
             lanes y[TILE];
             results_4(columns[i], y);
             for (int j = 0; j < TILE; j++)
