@@ -78,63 +78,36 @@ static tile_place place_of(const winograd_pass *made, size_t tile) {
                         .x = (ptrdiff_t)(tile % made->tiles_x) * TILE};
 }
 
-static bool is_inside(const winograd_map *map, tile_place place, ptrdiff_t side) {
-    return place.y >= 0 && place.x >= 0 && place.y + side <= map->height && place.x + side <= map->width;
+/* The part of `side` lines from `first` on that a map with `length` of them has. */
+static int part_begin(ptrdiff_t first) {
+    return first < 0 ? (int)-first : 0;
 }
 
-/* Channel `channel` of the map's pixels from `place` on. */
-static dv_winograd_pixels pixels_of(const winograd_map *map, const float *data, tile_place place, size_t channel) {
-    size_t pixel = place.image * (size_t)(map->height * map->width) + (size_t)(place.y * map->width + place.x);
-    return (dv_winograd_pixels){.data = (float *)data + pixel * map->channels + channel,
+static int part_end(ptrdiff_t first, int side, ptrdiff_t length) {
+    return length - first < side ? (int)(length - first) : side;
+}
+
+/* Channels from `channel` on of side x side pixels of a map. Before the map's begin, their address is found by
+ * arithmetic on integers and not used. */
+static dv_winograd_pixels pixels_of(const winograd_map *map, const float *data, tile_place place, int side,
+                                    size_t channel) {
+    ptrdiff_t pixel = (ptrdiff_t)place.image * map->height * map->width + place.y * map->width + place.x;
+    ptrdiff_t offset = pixel * (ptrdiff_t)map->channels + (ptrdiff_t)channel;
+    return (dv_winograd_pixels){.data = (float *)((intptr_t)data + offset * (ptrdiff_t)sizeof(float)),
                                 .row = (size_t)map->width * map->channels,
-                                .pixel = map->channels};
-}
-
-/* `channels` of side x side pixels, dense, at `copy`. */
-static dv_winograd_pixels dense_pixels(float *copy, ptrdiff_t side, size_t channels) {
-    return (dv_winograd_pixels){.data = copy, .row = (size_t)side * channels, .pixel = channels};
-}
-
-/* Copies channels of those pixels of a tile from `place` on that the map has: from the map, or to it. */
-static void copy_pixels(const winograd_map *map, const dv_winograd_pixels *in_map, tile_place place,
-                        const dv_winograd_pixels *in_tile, ptrdiff_t side, size_t channels, bool to_map) {
-    for (ptrdiff_t i = 0; i < side; i++)
-        for (ptrdiff_t j = 0; j < side; j++) {
-            ptrdiff_t y = place.y + i, x = place.x + j;
-            if (y < 0 || y >= map->height || x < 0 || x >= map->width)
-                continue;
-            float *outer = in_map->data + (size_t)y * in_map->row + (size_t)x * in_map->pixel;
-            float *inner = in_tile->data + (size_t)i * in_tile->row + (size_t)j * in_tile->pixel;
-            memcpy(to_map ? outer : inner, to_map ? inner : outer, channels * sizeof(float));
-        }
-}
-
-/* Channels channel .. channel + channels - 1 of a tile: where they are, or if it reaches over the map's edge a copy
- * with zeros where the map has no pixels. */
-static dv_winograd_pixels find_pixels(const winograd_map *map, const float *data, tile_place place, ptrdiff_t side,
-                                      size_t channel, size_t channels, float *copy) {
-    if (is_inside(map, place, side))
-        return pixels_of(map, data, place, channel);
-    dv_winograd_pixels tile = dense_pixels(copy, side, channels);
-    dv_winograd_pixels image = pixels_of(map, data, (tile_place){.image = place.image}, channel);
-    memset(copy, 0, (size_t)(side * side) * channels * sizeof(float));
-    copy_pixels(map, &image, place, &tile, side, channels, false);
-    return tile;
+                                .pixel = map->channels,
+                                .top = part_begin(place.y),
+                                .bottom = part_end(place.y, side, map->height),
+                                .left = part_begin(place.x),
+                                .right = part_end(place.x, side, map->width)};
 }
 
 /* The points of what a tile takes. */
-static void input_points(const winograd_pass *made, const float *data, size_t tile, float *copy, float *points) {
-    size_t channels = made->from.channels;
+static void input_points(const winograd_pass *made, const float *data, size_t tile, float *points) {
     tile_place place = place_of(made, tile);
     place.y -= made->padding_y, place.x -= made->padding_x;
-    dv_winograd_pixels pixels = find_pixels(&made->from, data, place, REACH, 0, channels, copy);
-    made->kernels->input(&pixels, channels, points, made->from_stride);
-}
-
-/* Room for the copy of a tile of either end. */
-static size_t copy_floats(const winograd_pass *made) {
-    size_t channels = made->from.channels > made->block ? made->from.channels : made->block;
-    return REACH * REACH * channels;
+    dv_winograd_pixels pixels = pixels_of(&made->from, data, place, REACH, 0);
+    made->kernels->input(&pixels, made->from.channels, points, made->from_stride);
 }
 
 /* ---- forward and backward data -------------------------------------------------------------- */
@@ -156,7 +129,6 @@ static size_t tiles_from(const winograd_pass *made, size_t first) {
 typedef struct chunk_space {
     float *weights;   /* points [POINTS][panels][depth][PANEL] of a block */
     float *from, *to; /* points [POINTS][tiles][channels] of a chunk */
-    float *copy;      /* of a tile */
 } chunk_space;
 
 /* Carves it; with scratchpad NULL it only counts its bytes. */
@@ -165,37 +137,25 @@ static chunk_space chunk_carve(const winograd_pass *made, void *scratchpad, size
     for (size_t i = 0; i <= thread; i++) {
         space.from = dv_carve(scratchpad, bytes, POINTS * made->from_stride * sizeof(float));
         space.to = dv_carve(scratchpad, bytes, POINTS * made->to_stride * sizeof(float));
-        space.copy = dv_carve(scratchpad, bytes, copy_floats(made) * sizeof(float));
     }
     return space;
-}
-
-/* A block's results of a tile. */
-static void output_pixels(const winograd_pass *made, const float *points, const float *bias, size_t tile,
-                          channel_block block, float *copy, float *to) {
-    const winograd_map *map = &made->to;
-    tile_place place = place_of(made, tile);
-    bool inside = is_inside(map, place, TILE);
-    dv_winograd_pixels pixels = inside ? pixels_of(map, to, place, block.first) : dense_pixels(copy, TILE, block.count);
-    made->kernels->output(points, made->to_stride, block.count, bias ? bias + block.first : NULL, &pixels);
-    if (inside)
-        return;
-    dv_winograd_pixels image = pixels_of(map, to, (tile_place){.image = place.image}, block.first);
-    copy_pixels(map, &image, place, &pixels, TILE, block.count, true);
 }
 
 static void run_chunk(const winograd_pass *made, const float *from, const float *bias, float *to, size_t first,
                       channel_block block, const chunk_space *space) {
     size_t depth = made->from.channels, count = tiles_from(made, first);
     for (size_t t = 0; t < count; t++)
-        input_points(made, from, first + t, space->copy, space->from + t * depth);
+        input_points(made, from, first + t, space->from + t * depth);
     for (size_t p = 0; p < POINTS; p++)
         for (size_t column = 0; column < block.count; column += PANEL)
             made->kernels->multiply(space->from + p * made->from_stride, count, depth,
                                     space->weights + p * made->weights_stride + column * depth,
                                     space->to + p * made->to_stride + column, made->block);
-    for (size_t t = 0; t < count; t++)
-        output_pixels(made, space->to + t * made->block, bias, first + t, block, space->copy, to);
+    for (size_t t = 0; t < count; t++) {
+        dv_winograd_pixels pixels = pixels_of(&made->to, to, place_of(made, first + t), TILE, block.first);
+        made->kernels->output(space->to + t * made->block, made->to_stride, block.count,
+                              bias ? bias + block.first : NULL, &pixels);
+    }
 }
 
 /* The threads of a team go together through a block: first over its weights, then over the tiles. */
@@ -239,30 +199,19 @@ static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, v
 
 /* ---- backward weights ----------------------------------------------------------------------- */
 
-/* The scratchpad; all threads share it but for the copy. */
+/* The scratchpad, which all threads share. */
 typedef struct gradient_space {
     float *weights; /* points [POINTS][panels][depth][PANEL] of a block's gradient */
     float *from;    /* points [POINTS][tiles][channels] of a chunk */
     float *to;      /* points [POINTS][panels][tiles][PANEL] of a chunk's gradients */
-    float *copy;    /* of a tile */
 } gradient_space;
 
-static gradient_space gradient_carve(const winograd_pass *made, void *scratchpad, size_t thread, size_t *bytes) {
-    gradient_space space = {
+static gradient_space gradient_carve(const winograd_pass *made, void *scratchpad, size_t *bytes) {
+    return (gradient_space){
         .weights = dv_carve(scratchpad, bytes, POINTS * made->weights_stride * sizeof(float)),
         .from = dv_carve(scratchpad, bytes, POINTS * made->from_stride * sizeof(float)),
         .to = dv_carve(scratchpad, bytes, POINTS * made->to_stride * sizeof(float)),
     };
-    for (size_t i = 0; i <= thread; i++)
-        space.copy = dv_carve(scratchpad, bytes, copy_floats(made) * sizeof(float));
-    return space;
-}
-
-static void gradient_points(const winograd_pass *made, const float *data, size_t tile, channel_block block, float *copy,
-                            float *points) {
-    dv_winograd_pixels pixels =
-        find_pixels(&made->to, data, place_of(made, tile), TILE, block.first, block.count, copy);
-    made->kernels->gradient(&pixels, block.count, points, made->to_stride, made->chunk * PANEL);
 }
 
 /* The threads of a team go together through a chunk: first over its tiles, then over the products. */
@@ -271,8 +220,9 @@ static void add_chunk(const winograd_pass *made, const dv_pass_arrays *arrays, s
     size_t depth = made->from.channels, count = tiles_from(made, first);
 #pragma omp for schedule(static)
     for (size_t t = 0; t < count; t++) {
-        input_points(made, arrays->src, first + t, space->copy, space->from + t * depth);
-        gradient_points(made, arrays->dst, first + t, block, space->copy, space->to + t * PANEL);
+        input_points(made, arrays->src, first + t, space->from + t * depth);
+        dv_winograd_pixels pixels = pixels_of(&made->to, arrays->dst, place_of(made, first + t), TILE, block.first);
+        made->kernels->gradient(&pixels, block.count, space->to + t * PANEL, made->to_stride, made->chunk * PANEL);
     }
 #pragma omp for collapse(2) schedule(static)
     for (size_t p = 0; p < POINTS; p++)
@@ -303,13 +253,11 @@ static void add_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
 static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     const winograd_pass *made = (const winograd_pass *)pass;
     (void)error;
+    size_t bytes = 0;
+    gradient_space space = gradient_carve(made, arrays->scratchpad, &bytes);
 #pragma omp parallel num_threads(pass->threads)
-    {
-        size_t bytes = 0;
-        gradient_space space = gradient_carve(made, arrays->scratchpad, (size_t)omp_get_thread_num(), &bytes);
-        for (size_t first = 0; first < made->to.channels; first += made->block)
-            add_block(made, arrays, block_at(made, first), &space);
-    }
+    for (size_t first = 0; first < made->to.channels; first += made->block)
+        add_block(made, arrays, block_at(made, first), &space);
     return DV_OK;
 }
 
@@ -369,11 +317,10 @@ static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     /* A line more, so that a tile's points do not all fall on the same few sets of the cache. */
     made->from_stride = made->chunk * made->from.channels + 16;
     made->to_stride = made->chunk * made->block + 16;
-    size_t last = (size_t)made->pass.threads - 1;
     if (made->pass.kind == DV_PASS_BACKWARD_WEIGHTS)
-        (void)gradient_carve(made, NULL, last, &made->pass.scratchpad_bytes);
+        (void)gradient_carve(made, NULL, &made->pass.scratchpad_bytes);
     else
-        (void)chunk_carve(made, NULL, last, &made->pass.scratchpad_bytes);
+        (void)chunk_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.scratchpad_bytes);
 }
 
 dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,

@@ -21,10 +21,13 @@ enum {
     DV_WINOGRAD_ROWS = 6,    /* of a matrix that are multiplied together */
 };
 
-/* Channels of pixels in a map: where, and floats from one line and from one pixel to the next. */
+/* The pixels of a tile in a map: where the first channel of the first one would be, and floats from one line and from
+ * one pixel to the next. At the map's edge a tile has only the lines top .. bottom - 1, and of them the pixels left ..
+ * right - 1: the others read as zeros, and are not written. */
 typedef struct dv_winograd_pixels {
     float *data;
     size_t row, pixel;
+    int top, bottom, left, right;
 } dv_winograd_pixels;
 
 /* The plain weights of channels that form panels, seen from one direction of the convolution. */

@@ -99,29 +99,45 @@ ALWAYS void results_3(const lanes x[REACH], lanes y[3]) {
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* The next of lines that are `stride` floats apart; the first is where `pointer` is. Keeps the compiler from finding
- * all of a tile's addresses beforehand: it has no registers for so many. */
+ALWAYS bool is_whole(const dv_winograd_pixels *pixels, int side) {
+    return pixels->top == 0 && pixels->left == 0 && pixels->bottom == side && pixels->right == side;
+}
+
+ALWAYS bool has_pixel(const dv_winograd_pixels *pixels, int i, int j) {
+    return i >= pixels->top && i < pixels->bottom && j >= pixels->left && j < pixels->right;
+}
+
+/* The place of line `line` in a walk over lines that are `stride` floats apart. It keeps the compiler from finding all
+ * of a tile's addresses beforehand: it has no registers for so many. */
 ALWAYS const float *step(const float *pointer, int line, size_t stride) {
     pointer += line > 0 ? stride : 0;
     __asm__("" : "+r"(pointer));
     return pointer;
 }
 
-static void input(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride) {
+/* Lanes of the pixels of line `i`, those that the tile does not have as zeros. */
+ALWAYS void load_line(const dv_winograd_pixels *pixels, const float *line, int i, int side, bool whole, lanes *x) {
+    for (int j = 0; j < side; j++)
+        x[j] =
+            whole || has_pixel(pixels, i, j) ? _mm256_loadu_ps(line + (size_t)j * pixels->pixel) : _mm256_setzero_ps();
+}
+
+/* The three transforms, each for tiles that are whole and for those at an edge: `whole` is a constant. */
+
+ALWAYS void input_tile(const dv_winograd_pixels *pixels, bool whole, size_t channels, float *points, size_t stride) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[REACH][REACH];
         const float *from = pixels->data + c;
         for (int i = 0; i < REACH; i++) {
-            from = step(from, i, pixels->row);
             lanes x[REACH];
-            for (int j = 0; j < REACH; j++)
-                x[j] = _mm256_loadu_ps(from + (size_t)j * pixels->pixel);
+            from = step(from, i, pixels->row);
+            load_line(pixels, from, i, REACH, whole, x);
             input_line(x, lines[i]);
         }
         float *to = points + c;
         for (int j = 0; j < REACH; j++) {
-            to = (float *)step(to, j, stride);
             lanes x[REACH], y[REACH];
+            to = (float *)step(to, j, stride);
             for (int i = 0; i < REACH; i++)
                 x[i] = lines[i][j];
             input_line(x, y);
@@ -131,22 +147,21 @@ static void input(const dv_winograd_pixels *pixels, size_t channels, float *poin
     }
 }
 
-static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
-                     size_t panel_stride) {
+ALWAYS void gradient_tile(const dv_winograd_pixels *pixels, bool whole, size_t channels, float *points, size_t stride,
+                          size_t panel_stride) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[TILE][REACH];
         const float *from = pixels->data + c;
         for (int i = 0; i < TILE; i++) {
-            from = step(from, i, pixels->row);
             lanes x[TILE];
-            for (int j = 0; j < TILE; j++)
-                x[j] = _mm256_loadu_ps(from + (size_t)j * pixels->pixel);
+            from = step(from, i, pixels->row);
+            load_line(pixels, from, i, TILE, whole, x);
             values_of_4(x, lines[i]);
         }
         float *to = points + c / PANEL * panel_stride + c % PANEL;
         for (int j = 0; j < REACH; j++) {
-            to = (float *)step(to, j, stride);
             lanes x[TILE], y[REACH];
+            to = (float *)step(to, j, stride);
             for (int i = 0; i < TILE; i++)
                 x[i] = lines[i][j];
             values_of_4(x, y);
@@ -156,14 +171,14 @@ static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *p
     }
 }
 
-static void output(const float *points, size_t stride, size_t channels, const float *bias,
-                   const dv_winograd_pixels *pixels) {
+ALWAYS void output_tile(const float *points, size_t stride, size_t channels, const float *bias,
+                        const dv_winograd_pixels *pixels, bool whole) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes columns[TILE][REACH], added = bias ? _mm256_loadu_ps(bias + c) : _mm256_setzero_ps();
         const float *from = points + c;
         for (int j = 0; j < REACH; j++) {
-            from = step(from, j, stride);
             lanes x[REACH], y[TILE];
+            from = step(from, j, stride);
             for (int i = 0; i < REACH; i++)
                 x[i] = _mm256_loadu_ps(from + (size_t)(i * REACH) * stride);
             results_4(x, y);
@@ -172,13 +187,37 @@ static void output(const float *points, size_t stride, size_t channels, const fl
         }
         float *to = pixels->data + c;
         for (int i = 0; i < TILE; i++) {
-            to = (float *)step(to, i, pixels->row);
             lanes y[TILE];
+            to = (float *)step(to, i, pixels->row);
             results_4(columns[i], y);
             for (int j = 0; j < TILE; j++)
-                _mm256_storeu_ps(to + (size_t)j * pixels->pixel, _mm256_add_ps(y[j], added));
+                if (whole || has_pixel(pixels, i, j))
+                    _mm256_storeu_ps(to + (size_t)j * pixels->pixel, _mm256_add_ps(y[j], added));
         }
     }
+}
+
+static void input(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride) {
+    if (is_whole(pixels, REACH))
+        input_tile(pixels, true, channels, points, stride);
+    else
+        input_tile(pixels, false, channels, points, stride);
+}
+
+static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
+                     size_t panel_stride) {
+    if (is_whole(pixels, TILE))
+        gradient_tile(pixels, true, channels, points, stride, panel_stride);
+    else
+        gradient_tile(pixels, false, channels, points, stride, panel_stride);
+}
+
+static void output(const float *points, size_t stride, size_t channels, const float *bias,
+                   const dv_winograd_pixels *pixels) {
+    if (is_whole(pixels, TILE))
+        output_tile(points, stride, channels, bias, pixels, true);
+    else
+        output_tile(points, stride, channels, bias, pixels, false);
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
