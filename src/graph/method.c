@@ -2,6 +2,7 @@
 #include "graph/method.h"
 
 #include "base/status.h"
+#include "codec/kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,19 @@ const char *dv_method_help_at(size_t index) {
     return index < KIND_COUNT ? kinds[index].help : NULL;
 }
 
+/* The same codec with 8 bits or more. Images are made of bytes, so that this leaves next to nothing out; they are a
+ * small part of what is kept, and noise in them would spoil the gradient of the first layer. */
+static dv_codec for_images(dv_codec codec) {
+    for (size_t i = 0; i < codec.kind->option_count; i++)
+        if (strcmp(codec.kind->options[i].name, "bits") == 0 && codec.options[i] < 8)
+            codec.options[i] = 8;
+    return codec;
+}
+
+const dv_codec *dv_method_codec(const dv_method *method, const dv_graph *graph, dv_value value) {
+    return value == graph->input ? &method->input : &method->codec;
+}
+
 dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error) {
     char known[120] = "";
     size_t length = strcspn(text, ":");
@@ -64,8 +78,11 @@ dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error) 
         if (strlen(kind->name) != length || memcmp(kind->name, text, length) != 0)
             continue;
         *method = (dv_method){.kind = kind};
-        if (kind->packs)
-            return dv_codec_parse(text, &method->codec, error);
+        if (kind->packs) {
+            DV_TRY(dv_codec_parse(text, &method->codec, error));
+            method->input = for_images(method->codec);
+            return DV_OK;
+        }
         if (text[length])
             return dv_fail(error, DV_ERROR_OPTION, "method %s takes no options: drop \"%.40s\"", kind->name,
                            text + length);

@@ -15,7 +15,8 @@ typedef enum dv_keeper {
 
 typedef struct dv_method {
     const struct dv_method_kind *kind;
-    dv_codec codec;
+    dv_codec codec; /* of what is packed */
+    dv_codec input; /* of the network's input, if that is packed */
 } dv_method;
 
 typedef struct dv_method_kind {
@@ -25,6 +26,9 @@ typedef struct dv_method_kind {
     /* How to keep a value whose numbers backward needs. */
     dv_keeper (*keeper)(const dv_method *method, const dv_graph *graph, dv_value value);
 } dv_method_kind;
+
+/* The codec that packs a value. */
+const dv_codec *dv_method_codec(const dv_method *method, const dv_graph *graph, dv_value value);
 
 /* Reads "none" or "division:block=8,bits=2". */
 dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error);

@@ -135,7 +135,7 @@ static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_erro
     v->keeper = numbers < 0 ? DV_KEEP_NOTHING : plan->method.kind->keeper(&plan->method, graph, value);
     if (v->keeper == DV_KEEP_PACKED) {
         size_t bytes;
-        DV_TRY(dv_codec_packed_bytes(&plan->method.codec, map, &bytes, error));
+        DV_TRY(dv_codec_packed_bytes(dv_method_codec(&plan->method, graph, value), map, &bytes, error));
         v->packed = book(plan, bytes, moment, numbers);
         v->kept_bytes += bytes;
     }

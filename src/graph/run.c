@@ -138,7 +138,7 @@ static void fill_kept(dv_run *run) {
         const dv_value_plan *where = &plan->values[v];
         run->kept[v] = (dv_kept){
             .map = plan->graph->values[v].map,
-            .codec = plan->method.codec,
+            .codec = *dv_method_codec(&plan->method, plan->graph, (dv_value)v),
             .noise = {.seed = run->seed, .value = v},
             .exact = where->keeper == DV_KEEP_EXACT ? piece_at(run, where->data) : NULL,
             .packed = piece_at(run, where->packed),

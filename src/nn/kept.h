@@ -15,7 +15,8 @@ typedef struct dv_kept {
     const void *exact;   /* the value itself, or NULL */
     const void *packed;  /* its packed form, or NULL */
     size_t packed_bytes; /* of it */
-    const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL */
+    const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL. Elsewhere it is zero:
+                            they are there for the ReLU that made it */
 
     /* A concatenation that is joined again from its parts, which are not: */
     const struct dv_kept *const *parts; /* [part_count], or NULL */
@@ -28,7 +29,8 @@ typedef struct dv_kept {
 dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
- * `buffer`, which has room for them, after unpacking into it. Never fails on what was packed before. */
+ * `buffer`, which has room for them, after unpacking into it. Where bits are kept as well they say what is zero, and
+ * there unpacking leaves no noise. Never fails on what was packed before. */
 const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer);
 
 /* The bits of those images, in the order of the `bits` codec, dv_bits_stride(map) apart: where they are, or
