@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# division bench memory, throughput and worker from outside: what they print, that it can be true, and errors.
+# division bench memory, throughput, gradient and worker from outside: what they print, that it can be true, and errors.
 # DV_PROGRAM is the program, DV_TEMP an empty folder.
 set -uo pipefail
 cd "$DV_TEMP" || exit 1
@@ -137,6 +137,32 @@ $(speed none bf16)"
 run throughput --model resnet20 --batch 4 --rounds 1 --methods division
 prints 'model * images/s *relative
 resnet20 * division * f32 * 1.000'
+
+# ---- gradient --------------------------------------------------------------------------------
+
+noise() {
+    echo '{"model": "resnet20", "data": "synthetic:*", "batch": 8, "method": "'"$1"'", "parameter": '"$2"', "batch_noise": +([0-9.]), "method_noise": +([0-9.e-]), "variance_ratio": +([0-9.e-]), "mean_ratio": +([0-9.e-])}'
+}
+
+small=(--model resnet20 --data "synthetic:side=16,train=64,test=8" --batch 8)
+run gradient "${small[@]}" --batches 4 --draws 6 --methods none,division,division:dither=subtractive,division:bits=8 --json
+prints "$(noise none null)
+$(noise division null)
+$(noise division:dither=subtractive null)
+$(noise division:bits=8 null)"
+[[ $(value method_noise 1) == 0 ]] || complain "none is not exact"
+holds "$(value variance_ratio 2) > 0.01 && $(value variance_ratio 2) < 1"
+holds "$(value variance_ratio 3) < 0.7 * $(value variance_ratio 2) && $(value variance_ratio 4) < 0.01 * $(value variance_ratio 2)"
+holds "$(value mean_ratio 2) > 0.5 && $(value mean_ratio 2) < 1.5" # no bias
+run gradient "${small[@]}" --batches 2 --draws 2 --methods division --parameters
+prints 'method * variance *mean
+division * all *
+division * conv1.weight *
+division * fc.bias *'
+run gradient "${small[@]}" --batches 9
+fails 2 '--batches 9: the data has 8 of 8 images: give fewer'
+run gradient "${small[@]}" --init missing.safetensors
+fails 1 'could not read missing.safetensors: No such file or directory: check the name'
 
 # ---- the worker ------------------------------------------------------------------------------
 

@@ -77,6 +77,7 @@ int cli_data_speed(int argc, char **argv);
 
 /* The subcommands of bench. */
 int cli_bench_codec(int argc, char **argv);
+int cli_bench_gradient(int argc, char **argv);
 int cli_bench_memory(int argc, char **argv);
 int cli_bench_throughput(int argc, char **argv);
 int cli_bench_worker(int argc, char **argv);
