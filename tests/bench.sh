@@ -161,7 +161,7 @@ division * conv1.weight *
 division * fc.bias *'
 run gradient "${small[@]}" --batches 9
 fails 2 '--batches 9: the data has 8 of 8 images: give fewer'
-run gradient "${small[@]}" --init missing.safetensors
+run gradient "${small[@]}" --batches 2 --init missing.safetensors
 fails 1 'could not read missing.safetensors: No such file or directory: check the name'
 
 # ---- the worker ------------------------------------------------------------------------------

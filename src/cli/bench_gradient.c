@@ -203,11 +203,11 @@ static void print_method(const settings *s, const gradients *g, const dv_run *ru
 
 static dv_status gradients_make(gradients *g, size_t count, dv_error *error) {
     g->count = count;
-    g->exact = calloc(count, sizeof *g->exact);
-    g->found = calloc(count, sizeof *g->found);
-    g->variance = calloc(count, sizeof *g->variance);
-    g->noise = calloc(count, sizeof *g->noise);
-    g->deviation = calloc(count, sizeof *g->deviation);
+    g->exact = calloc(count + 1, sizeof *g->exact);
+    g->found = calloc(count + 1, sizeof *g->found);
+    g->variance = calloc(count + 1, sizeof *g->variance);
+    g->noise = calloc(count + 1, sizeof *g->noise);
+    g->deviation = calloc(count + 1, sizeof *g->deviation);
     if (g->exact && g->found && g->variance && g->noise && g->deviation)
         return DV_OK;
     return cli_error(error, DV_ERROR_MEMORY, "no memory for the gradients of %zu parameters: free some", count);
