@@ -92,7 +92,7 @@ for method in none division; do
     cmp -s <(log "fifty.$method/log.jsonl") <(log "again.$method/log.jsonl") || complain "fifty steps differ"
     for isa in '' scalar; do
         call="DV_ISA=$isa division train ${small[*]} --steps 5" output=
-        env ${isa:+DV_ISA=$isa} "$DV_PROGRAM" train "${small[@]}" --lr 0.01 --steps 5 --method "$method" --json >"steps.$method.$isa" 2>messages
+        env ${isa:+DV_ISA=$isa} "$DV_PROGRAM" train "${small[@]}" --lr 0.001 --steps 5 --method "$method" --json >"steps.$method.$isa" 2>messages
         code=$? messages=$(<messages)
         [[ $code == 0 ]] || complain "expected success"
     done
