@@ -161,6 +161,8 @@ division * conv1.weight *
 division * fc.bias *'
 run gradient "${small[@]}" --batches 9
 fails 2 '--batches 9: the data has 8 of 8 images: give fewer'
+run gradient "${small[@]}" --batches 2 --methods division,nothing
+fails 2 'unknown method "nothing": there are none, division'
 run gradient "${small[@]}" --batches 2 --init missing.safetensors
 fails 1 'could not read missing.safetensors: No such file or directory: check the name'
 

@@ -233,9 +233,25 @@ static dv_status measure_method(const settings *s, const char *method, dv_loader
     return status;
 }
 
+/* Plans every method, so that a wrong one is told before the first is measured. */
+static dv_status check_methods(const settings *s, const bench_methods *methods, dv_error *error) {
+    dv_status status = DV_OK;
+    for (int i = 0; i < methods->count && status == DV_OK; i++) {
+        bench_network network = s->network;
+        model m = {0};
+        network.method = methods->at[i];
+        status = bench_plan(&network, &m.graph, &m.plan, error);
+        if (status == DV_OK)
+            model_free(&m);
+    }
+    return status;
+}
+
 static dv_status measure(const settings *s, const bench_methods *methods, dv_loader *loader, gradients *g, model *exact,
                          dv_error *error) {
-    dv_status status = model_make(exact, s, "none", error);
+    dv_status status = check_methods(s, methods, error);
+    if (status == DV_OK)
+        status = model_make(exact, s, "none", error);
     if (status == DV_OK)
         status = gradients_make(g, count_parameters(exact->run), error);
     if (status == DV_OK)

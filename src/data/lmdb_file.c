@@ -58,7 +58,8 @@ dv_status dv_lmdb_check_head(const char *path, dv_error *error) {
     if (sound)
         return DV_OK;
     return dv_fail(error, DV_ERROR_FORMAT,
-                   "%s: its first pages are damaged, or not LMDB's: is it a file of 'division data lmdb'?",
+                   "%s: its first pages are damaged, or not LMDB's: is it a file of 'division data lmdb'? "
+                   "Copy or convert it again",
                    dv_file_shown(path));
 }
 

@@ -87,7 +87,9 @@ def compare(what, model, program, path, folder, *options):
 
 
 def main():
-    program, folder = sys.argv[1:3]
+    if len(sys.argv) != 3:
+        sys.exit("usage: weights.py PROGRAM FOLDER")
+    program, folder = sys.argv[1:]
     classes = len(os.listdir(os.path.join(folder, "train")))
     fine = True
     with tempfile.TemporaryDirectory() as temporary:
