@@ -78,6 +78,26 @@ fi
 
 # ---- conversions that are killed -------------------------------------------------------------
 
+# milliseconds: on a clock.
+milliseconds() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
+# draw FILES SPLIT: a sheet of all images, in the order of the records.
+draw() {
+    run show "lmdb:$1" --side 16 --augment none --split "$2" --images 560 --columns 40 --png "$1-$2.png"
+}
+
+# is_whole: what was killed is verified, and record by record what one go made.
+is_whole() {
+    run lmdb --verify killed
+    prints 'train.lmdb  560 images*val.lmdb  8 images*all records are as they were written'
+    for split in train test; do
+        draw killed $split
+        cmp -s "whole-$split.png" "killed-$split.png" || complain "the records differ from those of one go"
+    done
+}
+
 # Images of the program's own making, as PNG files: more than a few transactions of them.
 mkdir -p images/{train,val}/{cat,dog}
 for ((i = 0; i < 4; i++)); do
@@ -93,27 +113,35 @@ run lmdb images whole --resize 64 --workers 2
 prints 'train.lmdb  560 images*val.lmdb  8 images*568 images were resized
 written and verified'
 
+# Kills a conversion twenty times, and lets it go on each time. One that comes to its end between two kills is to be like
+# one in one go, and the next begins from nothing.
+begin=$(milliseconds)
+run lmdb images timed --resize 64 --workers 2 --quiet
+longest=$((($(milliseconds) - begin) / 2)) # so that most kills meet it
+for split in train test; do
+    draw whole $split
+done
 RANDOM=7
-kills=0
-for ((i = 0; i < 20; i++)); do
+kills=0 ends=0
+while ((kills < 20 && ends < 20 && failures == 0)); do
     "$DV_PROGRAM" data lmdb images killed --resize 64 --workers 2 --quiet &
     victim=$!
-    sleep "0.0$((RANDOM % 9))$((RANDOM % 10))"
-    if kill -KILL "$victim" 2>/dev/null; then
-        kills=$((kills + 1))
-    fi
+    delay=$((RANDOM * longest / 32768))
+    sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
+    kill -KILL "$victim" 2>/dev/null
     wait "$victim" 2>/dev/null
+    if (($? == 137)); then
+        kills=$((kills + 1))
+    else
+        is_whole
+        ends=$((ends + 1))
+        rm -r killed
+    fi
 done
+((kills == 20)) || complain "expected twenty kills of conversions that ran: $kills"
 run lmdb images killed --resize 64 --workers 2
 [[ $code == 0 && $output == *'written and verified' ]] || complain "expected the conversion to go on after $kills kills"
-run lmdb --verify killed
-prints 'train.lmdb  560 images*val.lmdb  8 images*all records are as they were written'
-# Record by record: the same sheets of all images in the order of the files, and the same again.
-for split in train test; do
-    run show lmdb:whole --side 16 --augment none --split $split --images 560 --columns 40 --png "whole-$split.png"
-    run show lmdb:killed --side 16 --augment none --split $split --images 560 --columns 40 --png "killed-$split.png"
-    cmp -s "whole-$split.png" "killed-$split.png" || complain "the records differ from those of one go"
-done
+is_whole
 run lmdb images whole --resize 32
 fails 1 '*whole/train.lmdb was made of other files or with other options: remove it, or choose another place'
 

@@ -44,8 +44,9 @@ for ((i = 0; i < kills; i++)); do
     process=$!
     delay=$((RANDOM * longest / 32768))
     sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
-    kill -KILL "$process" 2>/dev/null && hits=$((hits + 1))
+    kill -KILL "$process" 2>/dev/null
     wait "$process" 2>/dev/null
+    (($? != 137)) || hits=$((hits + 1))
     [[ ! -s messages ]] || complain "after kill $i: $(<messages)"
     for file in killed/last.safetensors killed/best.safetensors; do
         [[ ! -e $file ]] || "$DV_PROGRAM" eval "$file" >/dev/null || complain "$file is no checkpoint after kill $i"
