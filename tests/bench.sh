@@ -1,35 +1,9 @@
 #!/usr/bin/env bash
 # division bench memory, throughput, gradient and worker from outside: what they print, that it can be true, and errors.
 # DV_PROGRAM is the program, DV_TEMP an empty folder.
-set -uo pipefail
-cd "$DV_TEMP" || exit 1
-unset DV_ISA
+source "$DV_SOURCE_DIR/tests/calls.bash"
+subcommand=(bench)
 shopt -s extglob
-failures=0
-
-# run ARGUMENT...: calls division bench; its output, messages and exit code go to $output, $messages, $code.
-run() {
-    call="division bench $*"
-    output=$("$DV_PROGRAM" bench "$@" 2>messages </dev/null)
-    code=$?
-    messages=$(<messages)
-}
-
-complain() {
-    failures=$((failures + 1))
-    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
-}
-
-# fails CODE TEXT: the last call ended with this code, printed exactly this one message and nothing else.
-fails() {
-    [[ $code == "$1" && -z $output && $messages == "division: $2" ]] || complain "expected exit code $1 and: division: $2"
-}
-
-# prints PATTERN: the last call succeeded, had nothing to complain about, and its output matches the pattern.
-prints() {
-    # shellcheck disable=SC2053 # a pattern it is
-    [[ $code == 0 && -z $messages && $output == $1 ]] || complain "expected output: $1"
-}
 
 # value FIELD [LINE]: the field's value in a line of the last output (1).
 value() {
@@ -253,7 +227,4 @@ $(row division)"
     fi
 fi
 
-if ((failures > 0)); then
-    echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM DV_CFLAGS= $DV_SOURCE_DIR/tests/with_temporary_folder bash $DV_SOURCE_DIR/tests/bench.sh"
-    exit 1
-fi
+finish

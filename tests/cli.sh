@@ -1,50 +1,11 @@
 #!/usr/bin/env bash
 # The program from outside: exact output, exit codes, and what it says when something is wrong.
 # DV_PROGRAM is the program, DV_TEMP an empty folder.
-set -uo pipefail
-cd "$DV_TEMP" || exit 1
-unset DV_ISA
-failures=0
+source "$DV_SOURCE_DIR/tests/calls.bash"
 if [[ ! -x $DV_PROGRAM ]]; then
     echo "there is no program $DV_PROGRAM: build it first"
     exit 1
 fi
-
-# run ARGUMENT...: calls the program; its output, messages and exit code go to $output, $messages, $code.
-run() {
-    call="division $*"
-    output=$("$DV_PROGRAM" "$@" 2>messages)
-    code=$?
-    messages=$(<messages)
-}
-
-complain() {
-    failures=$((failures + 1))
-    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
-}
-
-# fails CODE TEXT: the last call ended with this code, printed exactly this one message and nothing else.
-fails() {
-    [[ $code == "$1" && -z $output && $messages == "division: $2" ]] || complain "expected exit code $1 and: division: $2"
-}
-
-# succeeds: the last call ended well and had nothing to complain about.
-succeeds() {
-    [[ $code == 0 && -z $messages ]] || complain "expected success"
-}
-
-# prints PATTERN: the last call succeeded, and its output matches the pattern.
-prints() {
-    succeeds
-    # shellcheck disable=SC2053 # a pattern it is
-    [[ $output == $1 ]] || complain "expected output: $1"
-}
-
-# repeats TEXT: the last call succeeded, and its output is exactly this.
-repeats() {
-    succeeds
-    [[ $output == "$1" ]] || complain "expected output: $1"
-}
 
 # npy VERSION HEADER BYTES: a .npy file with this header and so many zero bytes behind it, on stdout.
 npy() {
@@ -283,7 +244,4 @@ fails 1 "could not write to standard output: Broken pipe: check where the output
 leftovers=$(find . -name '*.tmp')
 [[ -z $leftovers ]] || complain "temporary files are left: $leftovers"
 
-if ((failures > 0)); then
-    echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM $DV_SOURCE_DIR/tests/with_temporary_folder bash $DV_SOURCE_DIR/tests/cli.sh"
-    exit 1
-fi
+finish

@@ -1,37 +1,10 @@
 #!/usr/bin/env bash
 # division data from outside: conversions that are killed, downloads that break off, sheets, photographs.
 # DV_PROGRAM is the program, DV_TEMP an empty folder, DV_SHARED (or ../shared) may have photographs.
-set -uo pipefail
-cd "$DV_TEMP" || exit 1
-unset DV_ISA
-failures=0
+source "$DV_SOURCE_DIR/tests/calls.bash"
+subcommand=(data)
 server=
 trap '[[ -z $server ]] || kill "$server" 2>/dev/null' EXIT
-
-# run ARGUMENT...: calls division data; its output, messages and exit code go to $output, $messages, $code.
-run() {
-    call="division data $*"
-    output=$("$DV_PROGRAM" data "$@" 2>messages)
-    code=$?
-    messages=$(<messages)
-}
-
-complain() {
-    failures=$((failures + 1))
-    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
-}
-
-# fails CODE PATTERN: the last call ended with this code and a message that matches.
-fails() {
-    # shellcheck disable=SC2053 # a pattern it is
-    [[ $code == "$1" && -z $output && $messages == "division: "$2 ]] || complain "expected exit code $1 and: division: $2"
-}
-
-# prints PATTERN: the last call succeeded, had nothing to complain about, and its output matches the pattern.
-prints() {
-    # shellcheck disable=SC2053
-    [[ $code == 0 && -z $messages && $output == $1 ]] || complain "expected output: $1"
-}
 
 # ---- wrong calls -----------------------------------------------------------------------------
 
@@ -44,11 +17,11 @@ fails 2 'data lmdb: give the folder of images and one for the files: SRC DEST'
 run lmdb --verify one two
 fails 2 'data lmdb: --verify takes the folder of the files alone'
 run lmdb missing made
-fails 1 '*missing/train: No such file or directory: images are to be in train/CLASS/ and val/CLASS/'
+fails_like 1 '*missing/train: No such file or directory: images are to be in train/CLASS/ and val/CLASS/'
 run fetch mnist here
 fails 2 "data fetch: 'mnist' is none that can be fetched: give cifar10 or cifar100"
 run show nothing:here
-fails 2 'data: "nothing:here" is no data set*'
+fails_like 2 'data: "nothing:here" is no data set*'
 
 # ---- a sheet ---------------------------------------------------------------------------------
 
@@ -77,11 +50,6 @@ else
 fi
 
 # ---- conversions that are killed -------------------------------------------------------------
-
-# milliseconds: on a clock.
-milliseconds() {
-    echo $(($(date +%s%N) / 1000000))
-}
 
 # draw FILES SPLIT: a sheet of all images, in the order of the records.
 draw() {
@@ -125,12 +93,7 @@ RANDOM=7
 kills=0 ends=0
 while ((kills < 20 && ends < 20 && failures == 0)); do
     "$DV_PROGRAM" data lmdb images killed --resize 64 --workers 2 --quiet &
-    victim=$!
-    delay=$((RANDOM * longest / 32768))
-    sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
-    kill -KILL "$victim" 2>/dev/null
-    wait "$victim" 2>/dev/null
-    if (($? == 137)); then
+    if kill_within $longest $!; then
         kills=$((kills + 1))
     else
         is_whole
@@ -143,13 +106,13 @@ run lmdb images killed --resize 64 --workers 2
 [[ $code == 0 && $output == *'written and verified' ]] || complain "expected the conversion to go on after $kills kills"
 is_whole
 run lmdb images whole --resize 32
-fails 1 '*whole/train.lmdb was made of other files or with other options: remove it, or choose another place'
+fails_like 1 '*whole/train.lmdb was made of other files or with other options: remove it, or choose another place'
 
 # ---- downloads -------------------------------------------------------------------------------
 
 if ! command -v python3 >/dev/null; then
     echo "left out: downloads, for which the test's server needs python3"
-    exit $((failures > 0))
+    finish
 fi
 
 # An archive like CIFAR-100's, and a server on loopback that breaks off the first two answers.
@@ -213,11 +176,11 @@ export no_proxy=127.0.0.1
 run fetch cifar100 fetched --url "$url/archive.tar.gz" --md5 "$digest"
 if [[ $messages == *"built without libcurl"* ]]; then
     echo "left out: downloads, without libcurl"
-    exit $((failures > 0))
+    finish
 fi
-fails 1 "could not download $url/archive.tar.gz: *: call it again: it goes on"
+fails_like 1 "could not download $url/archive.tar.gz: *: call it again: it goes on"
 run fetch cifar100 fetched --url "$url/archive.tar.gz" --md5 "$digest"
-fails 1 "could not download *"
+fails_like 1 "could not download *"
 run fetch cifar100 fetched --url "$url/archive.tar.gz" --md5 "$digest"
 prints '2 files in fetched: train with --data cifar100:fetched'
 [[ $(awk '$1 > 0' served | wc -l) == 2 ]] || complain "expected two downloads that go on: $(<served)"
@@ -232,19 +195,19 @@ mkdir other && head -c 1000 archive.tar.gz >other/cifar100.tar.gz.part
 run fetch cifar100 other --url "$url/whole-archive.tar.gz" --md5 "$digest"
 prints '2 files in other*'
 run fetch cifar100 wrong --url "$url/archive.tar.gz"
-fails 1 "what came from * is not what was published: its MD5 is $digest, not 03b5dce01913d631647c71ecec9e9cb8: call it again"
+fails_like 1 "what came from * is not what was published: its MD5 is $digest, not 03b5dce01913d631647c71ecec9e9cb8: call it again"
 [[ -z $(ls wrong) ]] || complain "expected nothing to be left"
 mkdir there && cp archive.tar.gz there/cifar100.tar.gz.part
 run fetch cifar100 there --url "$url/archive.tar.gz" --md5 "$digest" --quiet
 prints ''
 run fetch cifar100 none --url "$url/missing"
-fails 1 "could not download $url/missing: *404*"
+fails_like 1 "could not download $url/missing: *404*"
 echo 'not an archive' >text
 run fetch cifar100 none --url "$url/text" --md5 "$(md5sum text | cut -d' ' -f1)"
-fails 1 "*the archive is damaged"
+fails_like 1 "*the archive is damaged"
 rm -f none/*.part
 run fetch cifar100 none --url "$url/evil.tar.gz" --md5 "$(md5sum evil.tar.gz | cut -d' ' -f1)"
-fails 1 "*the name a/../../evil.txt leads out of the folder"
+fails_like 1 "*the name a/../../evil.txt leads out of the folder"
 [[ ! -e evil.txt ]] || complain "something was unpacked outside"
 
-exit $((failures > 0))
+finish

@@ -1,34 +1,8 @@
 #!/usr/bin/env bash
 # division train from outside: short runs, their folders, errors, interruption, full disks.
 # DV_PROGRAM is the program, DV_TEMP an empty folder.
-set -uo pipefail
-cd "$DV_TEMP" || exit 1
-unset DV_ISA
-failures=0
-
-# run ARGUMENT...: calls division train; its output, messages and exit code go to $output, $messages, $code.
-run() {
-    call="division train $*"
-    output=$("$DV_PROGRAM" train "$@" 2>messages)
-    code=$?
-    messages=$(<messages)
-}
-
-complain() {
-    failures=$((failures + 1))
-    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
-}
-
-# fails CODE TEXT: the last call ended with this code, printed exactly this one message and nothing else.
-fails() {
-    [[ $code == "$1" && -z $output && $messages == "division: $2" ]] || complain "expected exit code $1 and: division: $2"
-}
-
-# prints PATTERN: the last call succeeded, had nothing to complain about, and its output matches the pattern.
-prints() {
-    # shellcheck disable=SC2053 # a pattern it is
-    [[ $code == 0 && -z $messages && $output == $1 ]] || complain "expected output: $1"
-}
+source "$DV_SOURCE_DIR/tests/calls.bash"
+subcommand=(train)
 
 # holds FILE PATTERN: the file's text matches the pattern.
 holds() {
@@ -78,10 +52,6 @@ cmp -s first same || complain "the same seed gave other losses"
 ! cmp -s first other || complain "another seed gave the same losses"
 
 # Fifty steps twice: logs that differ in times and memory alone. And the plain kernels agree but for rounding.
-# log FILE: its lines without times and memory.
-log() {
-    sed -E 's/"(images_per_second|peak_bytes|seconds)": [^,]*, //g' "$1"
-}
 small=(--model resnet20 --batch 8 --data synthetic:side=8,train=80,test=16)
 for method in none division; do
     for folder in fifty again; do
@@ -186,9 +156,6 @@ code=$? messages=$(<messages) call='division train --resume room, without room'
 cmp -s before room/last.safetensors || complain "the checkpoint before it is gone"
 run --resume room --steps 0 --quiet
 prints ''
-arrays() {
-    tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"
-}
 cmp -s <(arrays whole/last.safetensors) <(arrays room/last.safetensors) || complain "other weights than without the interruption"
 [[ $(ls room) == $(ls whole) ]] || complain "other files: $(ls room)"
 
@@ -255,36 +222,28 @@ fails 1 "could not read tiny.safetensors: No such file or directory: check the n
 
 # ---- division eval ---------------------------------------------------------------------------
 
-# evaluate ARGUMENT...: as run, of division eval.
-evaluate() {
-    call="division eval $*"
-    output=$("$DV_PROGRAM" eval "$@" 2>messages)
-    code=$? messages=$(<messages)
-}
-evaluate whole --batch 8 --json
+subcommand=(eval)
+run whole --batch 8 --json
 prints '{"file": "whole/best.safetensors", "model": "resnet20", "data": "synthetic:side=8,train=32,test=8", "split": "test", "images": 8, "top1": *, "top5": *, "loss": *}'
-evaluate whole/last.safetensors --batch 8 --json
+run whole/last.safetensors --batch 8 --json
 prints '*'
 echo "$output" >evaluated
 [[ $(values loss evaluated) == $(values test_loss whole/log.jsonl | tail -n 1) ]] || complain "not the loss of the log"
 [[ $(values top1 evaluated) == $(values test_top1 whole/log.jsonl | tail -n 1) ]] || complain "not the accuracy of the log"
-evaluate whole --split train --data synthetic:side=8,train=16,test=8 --batch 3
+run whole --split train --data synthetic:side=8,train=16,test=8 --batch 3
 prints 'weights           whole/best.safetensors
 model             resnet20
 data              synthetic:side=8,train=16,test=8, 16 images to train
 top-1             * %
 top-5             * %
 loss              *'
-evaluate whole --model resnet32
+run whole --model resnet32
 [[ $code == 1 && $messages == *'is not of this network'* ]] || complain "expected another network to be refused"
-evaluate nowhere
+run nowhere
 fails 1 "could not read nowhere: No such file or directory: check the name"
-evaluate "$DV_SOURCE_DIR/README.md"
+run "$DV_SOURCE_DIR/README.md"
 [[ $code == 1 && $messages == *'README.md is no good safetensors file: '* ]] || complain "expected a foreign file to be refused"
-evaluate
+run
 fails 2 "eval: missing RUN|FILE: see 'division eval --help'"
 
-if ((failures > 0)); then
-    echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM $DV_SOURCE_DIR/tests/with_temporary_folder bash $DV_SOURCE_DIR/tests/train.sh"
-    exit 1
-fi
+finish

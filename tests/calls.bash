@@ -1,0 +1,82 @@
+# What the scripts that call the program have in common; they source it. DV_PROGRAM is the program, DV_TEMP an empty
+# folder, where they go on.
+set -uo pipefail
+cd "$DV_TEMP" || exit 1
+unset DV_ISA
+failures=0
+subcommand=() # words that stand before the arguments of every call
+
+# run ARGUMENT...: calls the program; its output, messages and exit code go to $output, $messages, $code.
+run() {
+    call="division ${subcommand[*]} $*"
+    output=$("$DV_PROGRAM" "${subcommand[@]}" "$@" 2>messages </dev/null)
+    code=$?
+    messages=$(<messages)
+}
+
+# complain TEXT: the last call did not do what it should.
+complain() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n  %s\n  exit code: %s\n  output: %s\n  messages: %s\n' "$call" "$1" "$code" "$output" "$messages"
+}
+
+# fails CODE TEXT: the last call ended with this code, printed exactly this one message and nothing else.
+fails() {
+    [[ $code == "$1" && -z $output && $messages == "division: $2" ]] || complain "expected exit code $1 and: division: $2"
+}
+
+# fails_like CODE PATTERN: the same, with a message that matches the pattern.
+fails_like() {
+    # shellcheck disable=SC2053 # a pattern it is
+    [[ $code == "$1" && -z $output && $messages == "division: "$2 ]] || complain "expected exit code $1 and: division: $2"
+}
+
+# succeeds: the last call ended well and had nothing to complain about.
+succeeds() {
+    [[ $code == 0 && -z $messages ]] || complain "expected success"
+}
+
+# prints PATTERN: the last call succeeded, and its output matches the pattern.
+prints() {
+    succeeds
+    # shellcheck disable=SC2053 # a pattern it is
+    [[ $output == $1 ]] || complain "expected output: $1"
+}
+
+# repeats TEXT: the last call succeeded, and its output is exactly this.
+repeats() {
+    succeeds
+    [[ $output == "$1" ]] || complain "expected output: $1"
+}
+
+# milliseconds: on a clock.
+milliseconds() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
+# kill_within MILLISECONDS PROCESS: kills the process after a random time below this, unless it has ended by then; true if
+# it was killed.
+kill_within() {
+    local delay=$((RANDOM * $1 / 32768))
+    sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
+    kill -KILL "$2" 2>/dev/null
+    wait "$2" 2>/dev/null
+    (($? == 137))
+}
+
+# arrays FILE: what follows the header of a checkpoint; the header has times.
+arrays() {
+    tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"
+}
+
+# log FILE: the lines of a log without times and memory.
+log() {
+    sed -E 's/"(images_per_second|peak_bytes|seconds)": [^,]*, //g' "$1"
+}
+
+# finish: ends the script, badly if there was anything to complain about.
+finish() {
+    ((failures > 0)) || exit 0
+    echo "$failures failed. To repeat: DV_PROGRAM=$DV_PROGRAM DV_SOURCE_DIR=$DV_SOURCE_DIR DV_CFLAGS= $DV_SOURCE_DIR/tests/with_temporary_folder bash $0"
+    exit 1
+}
