@@ -123,11 +123,31 @@ static void planned_bytes_are_used(void **state) {
     }
 }
 
+/* The rows tell of everything that is kept: the images, and what each layer leaves behind. */
+static void rows_add_up(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        network n = planned(models[i / 2], 2, 16, methods[i % 2]);
+        size_t bytes = 0, count = 0;
+        const dv_plan_row *row;
+        for (; (row = dv_plan_row_at(n.plan, count)); count++)
+            bytes += row->kept_bytes + row->saved_bytes;
+        assert_int_equal(bytes, dv_plan_totals(n.plan).activations);
+        assert_int_equal(count, 1 + n.graph->layer_count);
+        row = dv_plan_row_at(n.plan, 0);
+        assert_string_equal(row->layer, "input");
+        assert_string_equal(row->keeper, i % 2 ? "packed" : "exact");
+        assert_true(row->bits_per_element >= 8); /* packed too: images have that many */
+        network_free(n);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_do_not_overlap),
         cmocka_unit_test(sharing_memory_changes_nothing),
         cmocka_unit_test(planned_bytes_are_used),
+        cmocka_unit_test(rows_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,11 +79,11 @@ DV_API dv_plan_options dv_plan_options_default(void);
 DV_API const char *dv_method_name_at(size_t index);
 DV_API const char *dv_method_help_at(size_t index);
 
-/* What one layer takes. Text lives as long as the plan. */
+/* What the images or one layer take. Text lives as long as the plan. */
 typedef struct dv_plan_row {
     const char *layer, *kind;
     dv_map output;
-    const char *keeper;      /* how its output is kept: "exact", "division:block=8,bits=2,...", "bits", "-" */
+    const char *keeper;      /* how its output is kept: "exact", "packed", "packed + bits", "joined", "bits", "-" */
     size_t kept_bytes;       /* of the output, with bits */
     size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
     double bits_per_element; /* of the output, kept */
@@ -102,7 +102,8 @@ typedef struct dv_plan_summary {
 DV_API dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error);
 DV_API void dv_plan_free(dv_plan *plan);
 DV_API dv_plan_summary dv_plan_totals(const dv_plan *plan);
-DV_API const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index); /* NULL past the last */
+/* The images, then the layers; NULL past the last. */
+DV_API const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index);
 
 /* ---- running ------------------------------------------------------------------------------- */
 

@@ -283,7 +283,7 @@ static int run(const train_choice *choice) {
         status = train(&s, &error);
     int code = status == DV_OK ? finish(&s) : cli_report(&error);
     if (status == DV_ERROR_MEMORY && planned)
-        train_explain_memory(chosen, &s.shape);
+        train_explain_memory(chosen, s.data);
     release(&s);
     return code;
 }

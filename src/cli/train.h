@@ -74,7 +74,7 @@ void train_screen_end(train_screen *screen, const dv_plan_summary *plan, size_t 
 void train_screen_wipe(train_screen *screen);
 
 /* After a plan that did not fit: prints to stderr what would, if anything does. */
-void train_explain_memory(const train_settings *settings, const dv_dataset_shape *shape);
+void train_explain_memory(const train_settings *settings, const dv_dataset *data);
 
 /* The side of the images that a training makes. */
 size_t train_side(const train_settings *settings, const dv_dataset_shape *shape);

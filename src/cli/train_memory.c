@@ -31,14 +31,15 @@ dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape
     return status;
 }
 
-/* Bytes that a plan takes, or 0 if there is none. */
-static size_t planned_bytes(const train_settings *settings, const dv_dataset_shape *shape, const char *method,
-                            size_t batch) {
+/* Bytes that a plan takes, and what brings its images, or 0 if there is none. */
+static size_t planned_bytes(const train_settings *settings, const dv_dataset *data, const char *method, size_t batch) {
+    dv_dataset_shape shape = dv_dataset_describe(data);
     dv_graph *graph;
     dv_plan *plan;
-    if (train_make_plan(settings, shape, method, batch, &graph, &plan, NULL) != DV_OK)
+    if (train_make_plan(settings, &shape, method, batch, &graph, &plan, NULL) != DV_OK)
         return 0;
-    size_t bytes = dv_plan_totals(plan).planned;
+    const dv_map *images = &dv_plan_row_at(plan, 0)->output;
+    size_t bytes = dv_plan_totals(plan).planned + dv_loading_bytes(&settings->options.loading, images, data);
     dv_plan_free(plan);
     dv_graph_free(graph);
     return bytes;
@@ -46,24 +47,24 @@ static size_t planned_bytes(const train_settings *settings, const dv_dataset_sha
 
 /* Halves the batch, beginning with `batch` itself, until the plan fits. Returns it, or 0 if not even one image
  * does; `bytes` is what it takes. */
-static size_t batch_that_fits(const train_settings *settings, const dv_dataset_shape *shape, const char *method,
-                              size_t batch, size_t *bytes) {
+static size_t batch_that_fits(const train_settings *settings, const dv_dataset *data, const char *method, size_t batch,
+                              size_t *bytes) {
     size_t available = dv_memory_available();
     for (; batch > 0; batch /= 2) {
-        *bytes = planned_bytes(settings, shape, method, batch);
+        *bytes = planned_bytes(settings, data, method, batch);
         if (*bytes > 0 && *bytes <= available)
             return batch;
     }
     return 0;
 }
 
-void train_explain_memory(const train_settings *settings, const dv_dataset_shape *shape) {
+void train_explain_memory(const train_settings *settings, const dv_dataset *data) {
     static const char smallest[] = "division";
     size_t whole = (size_t)settings->batch, bytes, other_bytes;
     char text[CLI_BYTES_TEXT];
-    size_t batch = batch_that_fits(settings, shape, settings->method, whole / 2, &bytes);
+    size_t batch = batch_that_fits(settings, data, settings->method, whole / 2, &bytes);
     size_t other = strncmp(settings->method, smallest, strlen(smallest)) != 0
-                       ? batch_that_fits(settings, shape, smallest, whole, &other_bytes)
+                       ? batch_that_fits(settings, data, smallest, whole, &other_bytes)
                        : 0;
     if (other > batch && other == whole)
         cli_fail("this would fit: --method %s, which takes %s", smallest, cli_bytes_text((double)other_bytes, text));

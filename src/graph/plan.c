@@ -3,7 +3,6 @@
 
 #include "base/status.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,38 +276,45 @@ static void plan_permanent(dv_plan *plan) {
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
-static const char *keeper_text(const dv_plan *plan, const dv_value_plan *v) {
+static const char *keeper_text(const dv_value_plan *v) {
     switch (v->keeper) {
     case DV_KEEP_EXACT:
         return "exact";
     case DV_KEEP_JOINED:
         return v->bits == DV_NO_PIECE ? "joined" : "joined + bits";
     case DV_KEEP_PACKED:
-        return v->bits == DV_NO_PIECE ? plan->method_text : "packed + bits";
+        return v->bits == DV_NO_PIECE ? "packed" : "packed + bits";
     default:
         return v->bits == DV_NO_PIECE ? "-" : "bits";
     }
 }
 
+/* What is kept of a value, by whom it is made. */
+static dv_plan_row row_of(const dv_plan *plan, dv_value value, const char *layer, const char *kind, size_t saved) {
+    const dv_map *map = &plan->graph->values[value].map;
+    const dv_value_plan *v = &plan->values[value];
+    return (dv_plan_row){
+        .layer = layer,
+        .kind = kind,
+        .output = *map,
+        .keeper = keeper_text(v),
+        .kept_bytes = v->kept_bytes,
+        .saved_bytes = saved,
+        .bits_per_element = 8.0 * (double)v->kept_bytes / (double)dv_map_elements(map),
+    };
+}
+
 static void fill_rows(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
-    plan->totals.activations = plan->values[graph->input].kept_bytes;
+    plan->rows[0] = row_of(plan, graph->input, "input", "images", 0);
     for (size_t i = 0; i < graph->layer_count; i++) {
         const dv_graph_layer *node = &graph->layers[i];
-        const dv_value_plan *v = &plan->values[node->output];
         size_t saved = plan->layers[i].backward ? node->layer.saved_bytes : 0;
-        plan->rows[i] = (dv_plan_row){
-            .layer = node->layer.name,
-            .kind = node->layer.kind->name,
-            .output = node->layer.output,
-            .keeper = keeper_text(plan, v),
-            .kept_bytes = v->kept_bytes,
-            .saved_bytes = saved,
-            .bits_per_element = 8.0 * (double)v->kept_bytes / (double)dv_map_elements(&node->layer.output),
-        };
-        plan->totals.activations += v->kept_bytes + saved;
+        plan->rows[i + 1] = row_of(plan, node->output, node->layer.name, node->layer.kind->name, saved);
     }
     dv_plan_summary *t = &plan->totals;
+    for (size_t i = 0; i <= graph->layer_count; i++)
+        t->activations += plan->rows[i].kept_bytes + plan->rows[i].saved_bytes;
     t->planned = plan->arena_bytes;
     t->workspace = t->planned - t->activations - t->parameters - t->gradients - t->optimizer - t->buffers;
 }
@@ -351,10 +357,6 @@ static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
 
 static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
-    if (plan->method.kind->packs)
-        dv_codec_format(&plan->method.codec, plan->method_text, sizeof plan->method_text);
-    else
-        snprintf(plan->method_text, sizeof plan->method_text, "%s", plan->method.kind->name);
     DV_TRY(prepare_layers(plan->graph, error));
     if (!allocate(plan))
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
@@ -402,5 +404,5 @@ dv_plan_summary dv_plan_totals(const dv_plan *plan) {
 }
 
 const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index) {
-    return index < plan->graph->layer_count ? &plan->rows[index] : NULL;
+    return index <= plan->graph->layer_count ? &plan->rows[index] : NULL;
 }

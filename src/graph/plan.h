@@ -37,12 +37,11 @@ struct dv_plan {
     dv_graph *graph; /* not owned */
     dv_plan_options options;
     dv_method method;
-    char method_text[128];
     size_t piece_count, piece_capacity;
     dv_piece *pieces;
     dv_value_plan *values;     /* [graph->value_count] */
     dv_layer_plan *layers;     /* [graph->layer_count] */
-    dv_plan_row *rows;         /* [graph->layer_count] */
+    dv_plan_row *rows;         /* [1 + graph->layer_count]: the input, then the layers' outputs */
     int labels, second_labels; /* int32 [batch] */
     int label_weights;         /* f32 [batch] */
     size_t arena_bytes;
