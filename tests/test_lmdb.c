@@ -2,6 +2,7 @@
  * what is damaged, foreign or half done is named. */
 #include "images.h"
 
+#include "base/random.h"
 #include "data/lmdb_file.h"
 
 #include <division/lmdb.h>
@@ -341,6 +342,52 @@ static void test_damaged_head(void **state) {
     assert_ok(dv_lmdb_verify(at.made, NULL, &result, &error));
 }
 
+/* Whether it is a page that leads to others, by its flags. */
+static bool leads(const uint8_t *page) {
+    return page[10] == 1 || page[10] == 2 || page[10] == 8;
+}
+
+/* A file with a few bytes of such a page, or of its beginning, set to others. */
+static void write_damaged(const char *path, const uint8_t *data, size_t bytes, uint64_t seed) {
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    dv_random key = dv_random_key(&seed, 1);
+    uint8_t *damaged = malloc(bytes);
+    assert_non_null(damaged);
+    memcpy(damaged, data, bytes);
+    uint32_t next = 0;
+    size_t page;
+    do
+        page = dv_random_word(key, next++) % (bytes / page_bytes);
+    while (!leads(data + page * page_bytes));
+    size_t count = 1 + dv_random_word(key, next++) % 8, span = dv_random_word(key, next++) % 2 ? page_bytes : 64;
+    for (size_t i = 0; i < count; i++, next += 2)
+        damaged[page * page_bytes + dv_random_word(key, next) % span] = (uint8_t)dv_random_word(key, next + 1);
+    images_write_file(path, damaged, bytes);
+    free(damaged);
+}
+
+/* Pages of LMDB's own that are damaged: told of, or of no account, but never the end of the process. */
+static void test_damaged_pages(void **state) {
+    paths at = name(state);
+    dv_lmdb_result result;
+    dv_error told;
+    size_t bytes, refused = 0, cases = 300 / test_scale();
+    assert_ok(convert(&at, 0, NULL, &result, &error));
+    uint8_t *data = read_file(at.train, &bytes);
+    for (size_t seed = 0; seed < cases; seed++) {
+        write_damaged(at.train, data, bytes, seed);
+        dv_status status = dv_lmdb_verify(at.made, NULL, &result, &told);
+        refused += status != DV_OK;
+        if (status != DV_OK && strstr(told.text, "train.lmdb") == NULL)
+            fail_msg("case %zu: %s", seed, told.text);
+        if (seed % 4 == 0) /* what goes on with it, too */
+            (void)convert(&at, 0, NULL, &result, &told);
+    }
+    print_message("%zu of %zu refused\n", refused, cases);
+    assert_true(refused > cases / 4 && refused < cases);
+    free(data);
+}
+
 static void test_foreign(void **state) {
     paths at = name(state);
     char text[2 * FOLDER_PATH_BYTES];
@@ -405,6 +452,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_corrupt_image, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_damage, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_damaged_head, make_folder, images_folder_free),
+        cmocka_unit_test_setup_teardown(test_damaged_pages, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_foreign, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_swapped, make_folder, images_folder_free),
     };

@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "data/folder_images.h"
+#include "data/lmdb_pages.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,47 +42,6 @@ char *dv_lmdb_split_path(const char *folder, dv_split split) {
     return path;
 }
 
-dv_status dv_lmdb_check_head(const char *path, dv_error *error) {
-    enum { LEAST = 256, MOST = 1 << 16 };
-    const long at = 40; /* behind the page's header, in data version 1 of LMDB with 64 bits */
-    uint32_t sizes[2] = {0};
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the path and the device", dv_file_shown(path),
-                       strerror(errno));
-    bool sound = fseek(file, at, SEEK_SET) == 0 && fread(&sizes[0], sizeof *sizes, 1, file) == 1 && sizes[0] >= LEAST &&
-                 sizes[0] <= MOST && (sizes[0] & (sizes[0] - 1)) == 0 &&
-                 fseek(file, (long)sizes[0] + at, SEEK_SET) == 0 && fread(&sizes[1], sizeof *sizes, 1, file) == 1 &&
-                 sizes[0] == sizes[1];
-    (void)fclose(file);
-    if (sound)
-        return DV_OK;
-    return dv_fail(error, DV_ERROR_FORMAT,
-                   "%s: its first pages are damaged, or not LMDB's: is it a file of 'division data lmdb'? "
-                   "Copy or convert it again",
-                   dv_file_shown(path));
-}
-
-/* LMDB maps a file without a look at its size, and one that was cut short would end the process when its missing part
- * is touched. So the pages that it says it has must be there. */
-static dv_status check_size(dv_lmdb_file *file, MDB_txn *transaction, dv_error *error) {
-    MDB_envinfo info;
-    MDB_stat table;
-    struct stat status;
-    int code = mdb_env_info(file->environment, &info);
-    if (code == 0)
-        code = mdb_stat(transaction, file->table, &table);
-    if (code == 0 && stat(file->path, &status) != 0)
-        code = errno;
-    if (code != 0)
-        return dv_lmdb_fail("read", file->path, code, error);
-    size_t expected = (info.me_last_pgno + 1) * table.ms_psize;
-    if ((size_t)status.st_size >= expected)
-        return DV_OK;
-    return dv_fail(error, DV_ERROR_FORMAT, "%s has %lld of %zu bytes: it was cut short: copy or convert it again",
-                   dv_file_shown(file->path), (long long)status.st_size, expected);
-}
-
 static dv_status read_description(dv_lmdb_file *file, MDB_txn *transaction, dv_error *error) {
     char name[] = DV_LMDB_DESCRIPTION_KEY;
     MDB_val key = {sizeof name, name}, value;
@@ -112,8 +71,6 @@ static dv_status open_table(dv_lmdb_file *file, dv_error *error) {
     if (code != 0)
         status = dv_lmdb_fail("read", file->path, code, error);
     if (status == DV_OK)
-        status = check_size(file, transaction, error);
-    if (status == DV_OK)
         status = read_description(file, transaction, error);
     if (status == DV_OK)
         code = mdb_txn_commit(transaction); /* keeps the table open */
@@ -133,7 +90,7 @@ dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *erro
     if (!S_ISREG(status.st_mode) || status.st_size == 0)
         return dv_fail(error, DV_ERROR_FORMAT, "%s is no LMDB file: it is %s", dv_file_shown(path),
                        S_ISREG(status.st_mode) ? "empty" : "no regular file");
-    DV_TRY(dv_lmdb_check_head(path, error));
+    DV_TRY(dv_lmdb_file_check(path, error));
     int code = mdb_env_create(&file->environment);
     if (code == 0) /* no lock file: nobody writes, and the disk may be read-only */
         code = mdb_env_open(file->environment, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,

@@ -31,10 +31,6 @@ dv_status dv_lmdb_file_label(const dv_lmdb_file *file, size_t place, int32_t *la
 /* What LMDB says, and what to do about it. */
 dv_status dv_lmdb_fail(const char *action, const char *path, int code, dv_error *error);
 
-/* Looks at a file before LMDB does, which takes the size of pages, and so where its second page is, from the file as it
- * stands: both of the pages that say it must agree on a size that there is. */
-dv_status dv_lmdb_check_head(const char *path, dv_error *error);
-
 /* The file of a split in a folder: "DIR/train.lmdb", the caller's to free(). */
 char *dv_lmdb_split_path(const char *folder, dv_split split);
 

@@ -9,6 +9,7 @@
 #include "data/folder_images.h"
 #include "data/image.h"
 #include "data/lmdb_file.h"
+#include "data/lmdb_pages.h"
 #include "data/lmdb_progress.h"
 #include "data/lmdb_verify.h"
 
@@ -298,7 +299,7 @@ static dv_status open_writer(writer *to, const char *destination, dv_error *erro
     struct stat status;
     DV_TRY(lock(to, error));
     if (fstat(to->lock, &status) == 0 && status.st_size > 0)
-        DV_TRY(dv_lmdb_check_head(to->path, error));
+        DV_TRY(dv_lmdb_file_check(to->path, error));
     int code = mdb_env_create(&to->environment);
     if (code == 0)
         code = mdb_env_set_mapsize(to->environment, FIRST_MAP);
