@@ -283,7 +283,12 @@ static void test_corrupt_image(void **state) {
     images_write_file(folder_path(state, "images/val/class1/image51.JPEG", path), "no image", 8);
     assert_ok(convert(&at, 48, &calls, &result, &error));
     assert_int_equal(result.corrupt, 1);
-    assert_string_equal(told, "class1/image51.JPEG: it is neither JPEG nor PNG but something else");
+    assert_string_equal(told, "val/class1/image51.JPEG: it is neither JPEG nor PNG but something else");
+    folder_path(state, "as they are", at.made); /* looked at, too, where nothing is resized */
+    told[0] = '\0';
+    assert_ok(convert(&at, 0, &calls, &result, &error));
+    assert_int_equal(result.corrupt, 1);
+    assert_non_null(strstr(told, "val/class1/image51.JPEG"));
 }
 
 /* ---- damage -------------------------------------------------------------------------------- */

@@ -146,6 +146,17 @@ static void test_threads_and_types(void **state) {
     end(&made);
 }
 
+/* How many threads there may be is the caller's to change at any time. */
+static void test_other_threads_later(void **state) {
+    (void)state;
+    int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    fixture made = make("synthetic:side=8,train=8,test=4", (dv_loader_options){.batch = 4});
+    omp_set_num_threads(16);
+    end(&made);
+    omp_set_num_threads(before);
+}
+
 static void test_batches(void **state) {
     (void)state;
     static const struct {
@@ -185,6 +196,7 @@ int main(void) {
         cmocka_unit_test(test_orders_are_mixed),
         cmocka_unit_test(test_every_image_once),
         cmocka_unit_test(test_threads_and_types),
+        cmocka_unit_test(test_other_threads_later),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_wrong_calls),
     };

@@ -18,7 +18,7 @@ typedef struct fixture {
     dv_train_calls calls;
     dv_train_state state;
     dv_train_result result;
-    size_t records, steps, tests, saves;
+    size_t begun, records, steps, tests, saves;
     dv_epoch_record record[MOST_RECORDS];
     size_t stop_at; /* sets `stop` after so many steps */
     volatile sig_atomic_t stop;
@@ -42,6 +42,13 @@ static void build(fixture *f, const char *method) {
     assert_ok(dv_plan_new(f->graph, &options, &f->plan, &error));
     assert_ok(dv_run_new(f->plan, 5, &f->run, &error));
     assert_ok(dv_dataset_open(DATA, &f->data, &error));
+}
+
+static dv_status count_begin(void *context, dv_error *error) {
+    fixture *f = context;
+    (void)error;
+    f->begun++;
+    return DV_OK;
 }
 
 static void count_step(void *context, const dv_train_progress *progress) {
@@ -76,7 +83,7 @@ static fixture *fixture_new(const char *method) {
     f->options = dv_train_options_default();
     f->options.epochs = 3;
     f->state = dv_train_state_default();
-    f->calls = (dv_train_calls){count_step, keep_record, count_save, f, &f->stop};
+    f->calls = (dv_train_calls){count_begin, count_step, keep_record, count_save, f, &f->stop};
     build(f, method);
     return f;
 }
@@ -136,6 +143,7 @@ static void test_records(void **state) {
     assert_true(f->record[0].learning_rate > f->record[2].learning_rate);
     assert_int_equal(f->result.last.epoch, 3);
     assert_false(f->result.stopped);
+    assert_int_equal(f->begun, 1);
     assert_int_equal(f->saves, 3);
     dv_test_result test;
     assert_ok(dv_test(f->run, f->data, DV_TEST, NULL, NULL, &test, &error));
@@ -208,6 +216,16 @@ static void test_other_states(void **state) {
     f->state.steps_per_epoch = 11;
     assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
                  DV_ERROR_OPTION, "an epoch has 10 steps, but had 11");
+    f->state.steps_per_epoch = 10;
+    f->state.step_images++;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+                 DV_ERROR_OPTION, "images, but took");
+    f->state.step_images = 0; /* as in a checkpoint of before */
+    f->state.data_images++;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+                 DV_ERROR_OPTION, "images, but had");
+    f->state.data_images = 0;
+    train(f);
     fixture_free(f);
 }
 
@@ -283,6 +301,21 @@ static dv_status refuse(void *context, const dv_epoch_record *record, dv_error *
     return error->status = DV_ERROR_IO;
 }
 
+/* A stop before the first step, or a call that can't work: nothing begins. */
+static void test_does_not_begin(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->stop = 1;
+    train(f);
+    assert_true(f->result.stopped && f->begun == 0 && f->saves == 0 && f->records == 0);
+    f->stop = 0;
+    f->options.loading.resize = SIDE - 1;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+                 DV_ERROR_OPTION, "resize");
+    assert_int_equal(f->begun, 0);
+    fixture_free(f);
+}
+
 static void test_failures(void **state) {
     (void)state;
     fixture *f = fixture_new("none");
@@ -329,10 +362,9 @@ static void test_explosion(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records),         cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_goes_on),         cmocka_unit_test(test_accumulation),
-        cmocka_unit_test(test_stops),           cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_explosion),       cmocka_unit_test(test_other_states),
+        cmocka_unit_test(test_records),         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_accumulation),    cmocka_unit_test(test_stops),     cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_does_not_begin),  cmocka_unit_test(test_explosion), cmocka_unit_test(test_other_states),
         cmocka_unit_test(test_saves_meanwhile), cmocka_unit_test(test_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,27 @@ goes on after step $steps; epochs complete: 0
     holds "stopped.$signal/log.jsonl" "{\"epoch\": 1, *\"steps\": $((steps + 2)), \"complete\": false}"
 done
 
+# ---- what is there stays ---------------------------------------------------------------------
+
+# A call that can't work leaves nothing behind, and what it was to replace.
+mistaken=(--side 16 --resize 8)
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 "${mistaken[@]}" --out nothing
+fails 2 "resize: 8: must be from 16 to 2048"
+[[ ! -e nothing ]] || complain "a folder is left: $(ls nothing)"
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --accumulate 10 --out nothing
+fails 2 "accumulate: 10: an epoch has 4 batches: use at most as many"
+[[ ! -e nothing ]] || complain "a folder is left: $(ls nothing)"
+cp -r whole kept
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 "${mistaken[@]}" --out kept --replace
+fails 2 "resize: 8: must be from 16 to 2048"
+diff -r whole kept >/dev/null || complain "the run that was to be replaced has changed"
+
+# Any file of a run is one: the log may not be there yet.
+mkdir begun_only && cp whole/config.json begun_only
+run "${tiny[@]}" --out begun_only
+fails 1 "begun_only holds a run already: --resume it, --replace it, or choose another folder"
+cmp -s whole/config.json begun_only/config.json || complain "its options have changed"
+
 # ---- going on --------------------------------------------------------------------------------
 
 run --resume
@@ -194,7 +215,16 @@ run --resume whole --seed 7 --quiet
 fails 2 "seed: 7: what was trained so far had 1: go on with that, or begin a new training"
 run --resume whole --batch 16 --quiet
 fails 2 "an epoch has 2 steps, but had 4 in what was trained so far: go on with the same data, batch and accumulation, or begin a new training"
+run --resume whole --batch 7 --quiet
+fails 2 "a step takes 7 images, but took 8 in what was trained so far: go on with the same batch times accumulation, or begin a new training"
+run --resume whole --data synthetic:side=8,train=33,test=8 --quiet
+fails 2 "the data has 33 images, but had 32 in what was trained so far: go on with the same data, or begin a new training"
 holds whole/config.json '*"batch": 8, *"seed": 1, *'
+# The same images in smaller batches, as on a smaller machine.
+cp -r whole smaller
+run --resume smaller --batch 4 --accumulate 2 --epochs 4 --quiet
+prints ''
+[[ $(values steps smaller/log.jsonl | tail -n 1) == 16 ]] || complain "steps are not 16"
 run --resume whole --model resnet32 --quiet
 [[ $code == 1 && $messages == 'division:   missing: layer1.3.conv1.weight [16, 16, 3, 3]'*'division:   ... and more'*'whole/last.safetensors is not of this network: '*' missing, 0 unexpected, 0 of other shape ('* ]] || complain "expected what is missing"
 run --resume whole
@@ -205,6 +235,36 @@ cp -r whole cut
 head -c 1000 whole/last.safetensors >cut/last.safetensors
 run --resume cut --quiet
 fails 1 "cut/last.safetensors is no good safetensors file: it ends inside its header: check that it is the right file"
+
+# ---- images that can't be decoded ------------------------------------------------------------
+
+# A test that fails leaves what was trained before it.
+for class in cat dog; do
+    mkdir -p photos/{train,val}/$class
+    "$DV_PROGRAM" data show synthetic:side=16 --images 1 --png photos/one.png >/dev/null
+    for ((i = 0; i < 8; i++)); do
+        cp photos/one.png photos/train/$class/$i.png
+    done
+    cp photos/one.png photos/val/$class/0.png
+done
+echo 'no image' >photos/val/cat/0.png
+mkdir photos/train/cat/folder.png
+run "${tiny[@]}" --data folder:photos --side 16 --epochs 2 --out tested --quiet
+fails_like 1 '*cat/0.png*with this, 1 of 2 images are corrupt, more than 1 %: repair or remove them'
+cp photos/one.png photos/val/cat/0.png
+run --resume tested
+prints 'planned *
+goes on after step 2; epochs complete: 0
+*'
+[[ $(values steps tested/log.jsonl | tr '\n' ' ') == '2 4 ' ]] || complain "steps are not 2 4"
+
+# One among many is told of once, not after every epoch.
+for ((i = 1; i < 120; i++)); do
+    cp photos/one.png photos/val/cat/$i.png
+done
+echo 'no image' >photos/val/cat/0.png
+run "${tiny[@]}" --data folder:photos --side 16 --epochs 3 --quiet
+[[ $code == 0 && $messages == 'division: corrupt, and another image in its place: '*cat/0.png* && $(wc -l <messages) == 1 ]] || complain "expected one message"
 
 # ---- other weights to begin with -------------------------------------------------------------
 
@@ -237,6 +297,14 @@ data              synthetic:side=8,train=16,test=8, 16 images to train
 top-1             * %
 top-5             * %
 loss              *'
+subcommand=(train)
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --resize 16 --epochs 1 --quiet --out resized
+prints ''
+subcommand=(eval)
+run resized --batch 8 --json
+prints '*'
+echo "$output" >evaluated
+[[ $(values loss evaluated) == $(values test_loss resized/log.jsonl) ]] || complain "not resized as in training"
 run whole --model resnet32
 [[ $code == 1 && $messages == *'is not of this network'* ]] || complain "expected another network to be refused"
 run nowhere

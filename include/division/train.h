@@ -157,6 +157,7 @@ typedef struct dv_train_state {
     uint64_t step;                        /* of the optimizer, those done */
     uint64_t steps_per_epoch;             /* 0: not known yet */
     uint64_t seed;                        /* what the steps were done with */
+    uint64_t step_images, data_images;    /* likewise: images of a step, and in all; 0: not known */
     double loss;                          /* sums over the images of the epoch under way */
     uint64_t correct, images;             /* images 0: none is under way */
     double seconds;                       /* of training, in the epoch under way */
@@ -198,6 +199,7 @@ typedef struct dv_train_progress {
 
 /* Who is told. Any may be NULL. Failures of those that can fail end training. */
 typedef struct dv_train_calls {
+    dv_status (*begin)(void *context, dv_error *error); /* before the first step: nothing is wrong with the call */
     void (*progress)(void *context, const dv_train_progress *progress);
     dv_status (*epoch)(void *context, const dv_epoch_record *record, dv_error *error);
     dv_status (*save)(void *context, const dv_train_state *state,

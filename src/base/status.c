@@ -41,3 +41,9 @@ void dv_set_error(dv_error *error, dv_status status, const char *format, ...) {
     error->status = status;
     memcpy(error->text, text, sizeof text);
 }
+
+dv_status dv_check_count(const char *name, size_t value, size_t low, size_t high, dv_error *error) {
+    if (value >= low && value <= high)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_OPTION, "%s: %zu: must be from %zu to %zu", name, value, low, high);
+}

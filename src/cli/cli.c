@@ -40,6 +40,8 @@ int cli_report(const dv_error *error) {
 
 dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) {
     va_list arguments;
+    if (error == NULL)
+        return status;
     va_start(arguments, format);
     vsnprintf(error->text, sizeof error->text, format, arguments);
     va_end(arguments);
@@ -48,16 +50,21 @@ dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) 
 
 volatile sig_atomic_t cli_interrupted;
 
-static void interrupt(int signal_number) {
-    (void)signal_number;
-    cli_interrupted = 1;
-}
-
-void cli_catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+static void handle_interrupts(void (*handler)(int)) {
+    struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+static void interrupt(int signal_number) {
+    (void)signal_number;
+    cli_interrupted = 1;
+    handle_interrupts(SIG_DFL);
+}
+
+void cli_catch_interrupts(void) {
+    handle_interrupts(interrupt);
 }
 
 int cli_finish(void) {
@@ -75,6 +82,17 @@ void cli_line(const char *label, const char *format, ...) {
     vprintf(format, arguments);
     va_end(arguments);
     putchar('\n');
+}
+
+void cli_describe(const cli_section *sections, char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (const cli_section *at = sections; at->title != NULL && used < bytes; at++) {
+        used += (size_t)snprintf(text + used, bytes - used, "%s:\n", at->title);
+        for (size_t i = 0; at->name_at(i) != NULL && used < bytes; i++)
+            used += (size_t)snprintf(text + used, bytes - used, at->help_at != NULL ? "  %s\n      %s\n" : "  %s\n",
+                                     at->name_at(i), at->help_at != NULL ? at->help_at(i) : "");
+    }
 }
 
 const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]) {

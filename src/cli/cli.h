@@ -22,11 +22,11 @@ int cli_wrong_call(const char *format, ...) DV_PRINTF(1, 2);
 /* Prints what the library said. Returns CLI_WRONG_CALL if it objects to an option, else CLI_FAILURE. */
 int cli_report(const dv_error *error);
 
-/* Makes an error like the library's, in the form of a message above. Returns `status`. */
+/* Makes an error like the library's, in the form of a message above, unless `error` is NULL. Returns `status`. */
 dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
 
 /* After cli_catch_interrupts, Ctrl-C and SIGTERM set cli_interrupted, for the command to end in good order and return
- * CLI_INTERRUPTED; a second one of the same kind ends the program at once. */
+ * CLI_INTERRUPTED; a second one ends the program at once. */
 extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_interrupts(void);
 
@@ -36,6 +36,16 @@ int cli_finish(void);
 
 /* Prints one line "label   value" of a result, the values of several lines below each other. */
 void cli_line(const char *label, const char *format, ...) DV_PRINTF(2, 3);
+
+/* A section of a command's help that lists what there is of something. Tables of them end with a NULL title. */
+typedef struct cli_section {
+    const char *title;
+    const char *(*name_at)(size_t index); /* NULL past the last */
+    const char *(*help_at)(size_t index); /* NULL: names alone */
+} cli_section;
+
+/* Writes the sections into `text`. */
+void cli_describe(const cli_section *sections, char *text, size_t bytes);
 
 /* Writes a count of bytes for people: "12 B", "3.4 MB" (powers of 1000). Returns `text`. */
 enum { CLI_BYTES_TEXT = 32 };

@@ -22,17 +22,11 @@ typedef struct settings {
     int layout, threads, json;
 } settings;
 
-static dv_status fail(dv_error *error, dv_status status, const char *text) {
-    error->status = status;
-    snprintf(error->text, sizeof error->text, "%s", text);
-    return status;
-}
-
 /* Allocates `bytes`, aligned as the codecs want it; the caller's to free(). */
 static dv_status allocate(size_t bytes, void **memory, dv_error *error) {
     size_t rest = bytes % DV_PACKED_ALIGNMENT;
     *memory = aligned_alloc(DV_PACKED_ALIGNMENT, bytes + (rest > 0 ? DV_PACKED_ALIGNMENT - rest : 0));
-    return *memory != NULL ? DV_OK : fail(error, DV_ERROR_MEMORY, "no memory for the map: give a smaller one");
+    return *memory != NULL ? DV_OK : cli_error(error, DV_ERROR_MEMORY, "no memory for the map: give a smaller one");
 }
 
 static dv_status allocate_floats(const dv_map *map, float **memory, dv_error *error) {
@@ -48,13 +42,11 @@ static dv_status allocate_floats(const dv_map *map, float **memory, dv_error *er
  * [images, sides..., channels]. */
 static dv_status map_from_axes(const size_t *axes, int rank, dv_type type, dv_layout layout, dv_map *map,
                                dv_error *error) {
-    if (rank < 2 || rank > 2 + DV_MAX_RANK) {
-        snprintf(error->text, sizeof error->text,
-                 "the array has %d axes: reshape it to [images, channels] and up to %d sides (--layout nhwc: [images, "
-                 "sides..., channels])",
-                 rank, DV_MAX_RANK);
-        return error->status = DV_ERROR_UNSUPPORTED;
-    }
+    if (rank < 2 || rank > 2 + DV_MAX_RANK)
+        return cli_error(error, DV_ERROR_UNSUPPORTED,
+                         "the array has %d axes: reshape it to [images, channels] and up to %d sides (--layout nhwc: "
+                         "[images, sides..., channels])",
+                         rank, DV_MAX_RANK);
     *map = (dv_map){.type = type, .layout = layout, .images = axes[0], .rank = rank - 2};
     map->channels = layout == DV_NCHW ? axes[1] : axes[rank - 1];
     for (int i = 0; i < map->rank; i++)
@@ -101,8 +93,8 @@ static dv_status make_synthetic(const settings *chosen, codec_trial *trial, dv_e
     size_t axes[2 + DV_MAX_RANK];
     int rank = parse_axes(shape != NULL ? shape + 1 : "4x64x56x56", axes);
     if (rank < 2)
-        return fail(error, DV_ERROR_OPTION,
-                    "synthetic: its shape is not one: give synthetic:NxCxHxW, with 0 to 3 sides");
+        return cli_error(error, DV_ERROR_OPTION,
+                         "synthetic: its shape is not one: give synthetic:NxCxHxW, with 0 to 3 sides");
     dv_status status = map_from_axes(axes, rank, DV_F32, DV_NCHW, &trial->map, error);
     if (status != DV_OK)
         return status;

@@ -3,6 +3,8 @@
  * with a single side as a strip. Input, LFC and decoded map of a row share one grey scale. */
 #include "codec.h"
 
+#include "cli.h"
+
 #include <division/picture.h>
 
 #include <math.h>
@@ -260,17 +262,14 @@ static dv_status draw_and_write(cli_sheet *sheet, const codec_measure *measure, 
 }
 
 dv_status cli_codec_draw(const codec_trial *trial, const codec_measure *measure, const char *path, dv_error *error) {
-    if (trial->map.rank == 0) {
-        snprintf(error->text, sizeof error->text,
-                 "a map without sides can't be drawn: leave out --png, or reshape the array to [N, C, sides...]");
-        return error->status = DV_ERROR_UNSUPPORTED;
-    }
+    if (trial->map.rank == 0)
+        return cli_error(
+            error, DV_ERROR_UNSUPPORTED,
+            "a map without sides can't be drawn: leave out --png, or reshape the array to [N, C, sides...]");
     cli_sheet sheet = {.trial = trial, .plane = find_plane(&trial->map)};
     sheet.values = malloc(sheet.plane.width * sheet.plane.height * sizeof *sheet.values);
-    if (sheet.values == NULL) {
-        snprintf(error->text, sizeof error->text, "no memory to draw the map: give a smaller one");
-        return error->status = DV_ERROR_MEMORY;
-    }
+    if (sheet.values == NULL)
+        return cli_error(error, DV_ERROR_MEMORY, "no memory to draw the map: give a smaller one");
     dv_status status = draw_and_write(&sheet, measure, path, error);
     free(sheet.values);
     return status;

@@ -69,10 +69,8 @@ static void print_classes(const settings *chosen, const dv_dataset *data, const 
 static dv_status count(const settings *chosen, const dv_dataset *data, dv_error *error) {
     dv_dataset_shape shape = dv_dataset_describe(data);
     size_t *counts = calloc(2 * shape.classes, sizeof *counts);
-    if (counts == NULL) {
-        snprintf(error->text, sizeof error->text, "no memory to count classes: free some");
-        return error->status = DV_ERROR_MEMORY;
-    }
+    if (counts == NULL)
+        return cli_error(error, DV_ERROR_MEMORY, "no memory to count classes: free some");
     dv_status status = count_split(data, DV_TRAIN, counts, error);
     if (status == DV_OK)
         status = count_split(data, DV_TEST, counts + shape.classes, error);
@@ -131,10 +129,8 @@ static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to,
         return status;
     to->pixels = malloc(to->images * to->side * to->side * 3);
     to->labels = malloc(to->images * sizeof *to->labels);
-    if (to->pixels == NULL || to->labels == NULL) {
-        snprintf(error->text, sizeof error->text, "no memory for the images: show fewer");
-        return error->status = DV_ERROR_MEMORY;
-    }
+    if (to->pixels == NULL || to->labels == NULL)
+        return cli_error(error, DV_ERROR_MEMORY, "no memory for the images: show fewer");
     return dv_loader_fill_bytes(to->loader, chosen->epoch, 0, to->pixels, to->labels, &found, error);
 }
 
@@ -179,21 +175,11 @@ static int run(const settings *chosen) {
     return status == DV_OK ? cli_finish() : cli_report(&error);
 }
 
-/* Appends what there is of data sets and augmentations to the help. */
-static void describe_choices(char *text, size_t bytes) {
-    size_t used = (size_t)snprintf(text, bytes, "Data sets:\n");
-    for (size_t i = 0; dv_dataset_usage_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %s\n               %s\n", dv_dataset_usage_at(i),
-                                 dv_dataset_help_at(i));
-    if (used < bytes)
-        used += (size_t)snprintf(text + used, bytes - used, "Augmentations:\n");
-    for (size_t i = 0; dv_augmentation_usage_at(i) != NULL && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "  %s\n               %s\n", dv_augmentation_usage_at(i),
-                                 dv_augmentation_help_at(i));
-}
-
 int cli_data_show(int argc, char **argv) {
     settings chosen = {.augment = "usual", .images = 24, .columns = 6, .seed = 1};
+    static const cli_section sections[] = {{"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
+                                           {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
+                                           {0}};
     char details[2048];
     const cli_option options[] = {
         {"png", "FILE", "draw a sheet of images there", CLI_TEXT(&chosen.png)},
@@ -216,7 +202,7 @@ int cli_data_show(int argc, char **argv) {
         .minimum_operands = 1,
         .maximum_operands = 1};
     cli_operands operands;
-    describe_choices(details, sizeof details);
+    cli_describe(sections, details, sizeof details);
     int code = cli_parse(&usage, argc, argv, &operands);
     if (code != CLI_CONTINUE)
         return code;

@@ -32,11 +32,6 @@ typedef struct evaluation {
     dv_test_result result;
 } evaluation;
 
-static dv_status fail(dv_error *error, const char *text) {
-    snprintf(error->text, sizeof error->text, "%s", text);
-    return error->status = DV_ERROR_OPTION;
-}
-
 /* Of a run the best weights; the last ones if there are no best. */
 static void find_checkpoint(evaluation *e) {
     const char *path = e->settings->path;
@@ -54,9 +49,11 @@ static dv_status open_checkpoint(evaluation *e, dv_error *error) {
     e->model = s->model != NULL ? s->model : dv_checkpoint_note(e->checkpoint, "model");
     e->data = s->data != NULL ? s->data : dv_checkpoint_note(e->checkpoint, "data");
     if (e->model == NULL)
-        return fail(error, "--model: the file does not say which network it is of: give its name");
+        return cli_error(error, DV_ERROR_OPTION,
+                         "--model: the file does not say which network it is of: give its name");
     if (e->data == NULL)
-        return fail(error, "--data: the file does not say what it was trained with: give the data");
+        return cli_error(error, DV_ERROR_OPTION,
+                         "--data: the file does not say what it was trained with: give the data");
     return DV_OK;
 }
 
@@ -82,6 +79,15 @@ static size_t side_of(const evaluation *e, const dv_dataset_shape *shape) {
     return trained > 0 && trained <= 1024 ? trained : shape->side;
 }
 
+/* As the run's own tests had it, unless for another side. 0: the usual. */
+static size_t resize_of(const evaluation *e) {
+    const char *note = dv_checkpoint_note(e->checkpoint, "resize");
+    size_t trained = note != NULL ? strtoull(note, NULL, 10) : 0;
+    if (e->settings->resize > 0 || e->settings->side > 0)
+        return (size_t)e->settings->resize;
+    return trained <= 2048 ? trained : 0;
+}
+
 static dv_status make_run(evaluation *e, dv_error *error) {
     dv_plan_options options = dv_plan_options_default();
     dv_dataset_shape shape = dv_dataset_describe(e->dataset);
@@ -104,12 +110,11 @@ static dv_status load(evaluation *e, dv_error *error) {
 
 static void tell_corrupt(void *context, const char *text) {
     (void)context;
-    cli_fail("left out: %s", text);
+    cli_fail("corrupt, and another image in its place: %s", text);
 }
 
 static dv_status test(evaluation *e, dv_error *error) {
-    dv_loading loading = {
-        .resize = (size_t)e->settings->resize, .workers = (size_t)e->settings->workers, .corrupt = tell_corrupt};
+    dv_loading loading = {.resize = resize_of(e), .workers = (size_t)e->settings->workers, .corrupt = tell_corrupt};
     dv_split split = e->settings->split == 0 ? DV_TEST : DV_TRAIN;
     return dv_test(e->run, e->dataset, split, &loading, NULL, &e->result, error);
 }
@@ -173,7 +178,7 @@ int cli_eval(int argc, char **argv) {
         {"classes", "N", "outputs of the network; 0 for what the file or the data says",
          CLI_INTEGER(&chosen.classes, 0, 1 << 20)},
         {"side", "N", "of the images; 0 for what the file or the data says", CLI_INTEGER(&chosen.side, 0, 1024)},
-        {"resize", "N", "shorter side before the middle is taken; 0 for what is usual",
+        {"resize", "N", "shorter side before the middle is taken; 0 for what the run had",
          CLI_INTEGER(&chosen.resize, 0, 2048)},
         {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
          CLI_INTEGER(&chosen.workers, 0, 256)},

@@ -6,25 +6,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_OPTIONS = 128, TAKES_BYTES = 160, HELP_COLUMN = 28, LONGEST_NAME = 32 };
-
-static dv_status fail(dv_error *error, const char *format, ...) DV_PRINTF(2, 3);
-
-static dv_status fail(dv_error *error, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    if (error != NULL) {
-        error->status = DV_ERROR_OPTION;
-        vsnprintf(error->text, sizeof error->text, format, arguments);
-    }
-    va_end(arguments);
-    return DV_ERROR_OPTION;
-}
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
@@ -232,8 +218,8 @@ static dv_status fail_unknown(const cli_option *options, const char *name, dv_er
         names[count] = options[count].name;
     const char *nearest = cli_nearest(name, names, count);
     if (nearest != NULL)
-        return fail(error, "%s: no such option: did you mean %s?", name, nearest);
-    return fail(error, "%s: no such option: see --help for those there are", name);
+        return cli_error(error, DV_ERROR_OPTION, "%s: no such option: did you mean %s?", name, nearest);
+    return cli_error(error, DV_ERROR_OPTION, "%s: no such option: see --help for those there are", name);
 }
 
 static const cli_option *find_option(const cli_option *options, const char *name, size_t length) {
@@ -250,8 +236,8 @@ static dv_status set_option(const cli_option *option, const char *value, dv_erro
         return DV_OK;
     kinds[option->kind].takes(option, takes);
     if (missing)
-        return fail(error, "%s: its value is missing: give %s", option->name, takes);
-    return fail(error, "%s: '%.60s' is not what it takes: give %s", option->name, value, takes);
+        return cli_error(error, DV_ERROR_OPTION, "%s: its value is missing: give %s", option->name, takes);
+    return cli_error(error, DV_ERROR_OPTION, "%s: '%.60s' is not what it takes: give %s", option->name, value, takes);
 }
 
 dv_status cli_option_set(const cli_option *options, const char *name, const char *value, dv_error *error) {
@@ -259,7 +245,7 @@ dv_status cli_option_set(const cli_option *options, const char *name, const char
     if (option == NULL)
         return fail_unknown(options, name, error);
     if (option->this_call)
-        return fail(error, "%s: belongs on the command line", name);
+        return cli_error(error, DV_ERROR_OPTION, "%s: belongs on the command line", name);
     return set_option(option, value, error);
 }
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NOTE_COUNT = 7 };
+enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NOTE_COUNT = 8 };
 
 /* Everything that one training holds. */
 typedef struct session {
@@ -27,6 +27,7 @@ typedef struct session {
     dv_train_state state;
     dv_train_result result;
     size_t loading; /* bytes of the loaders */
+    int begun;      /* nothing was wrong with the call */
     int resumed;    /* from a checkpoint */
     int configured; /* config.json is written */
 } session;
@@ -69,14 +70,16 @@ static dv_status write_config(session *s, dv_error *error) {
 /* What a checkpoint says of itself, so that it can be tested without being told what it is. */
 static dv_status save(session *s, const char *name, const dv_train_state *state, dv_error *error) {
     const train_settings *chosen = s->settings;
-    char classes[NUMBER_BYTES], side[NUMBER_BYTES], epochs[NUMBER_BYTES];
+    char classes[NUMBER_BYTES], side[NUMBER_BYTES], resize[NUMBER_BYTES], epochs[NUMBER_BYTES];
     snprintf(classes, sizeof classes, "%zu", chosen->classes > 0 ? (size_t)chosen->classes : s->shape.classes);
     snprintf(side, sizeof side, "%zu", train_side(chosen, &s->shape));
+    snprintf(resize, sizeof resize, "%zu", chosen->options.loading.resize);
     snprintf(epochs, sizeof epochs, "%llu", (unsigned long long)dv_train_state_epochs(&s->state));
     const dv_note notes[NOTE_COUNT] = {
         {"model", chosen->model},
         {"classes", classes},
         {"side", side},
+        {"resize", resize},
         {"precision", train_precisions[chosen->precision]},
         {"method", chosen->method},
         {"data", chosen->data},
@@ -124,23 +127,21 @@ static dv_status resume(session *s, dv_error *error) {
 
 /* ---- preparing, continued ------------------------------------------------------------------- */
 
-/* Opens the folder and reads its checkpoint or the weights to begin with. */
-static dv_status open_folder(session *s, dv_error *error) {
+/* Reads the checkpoint to go on from, or the weights to begin with. A folder that is there is locked first, so that
+ * what is read is the last word. */
+static dv_status read_weights(session *s, dv_error *error) {
     const train_settings *chosen = s->settings;
-    dv_folder_mode mode = chosen->resume ? DV_FOLDER_GO_ON : chosen->replace ? DV_FOLDER_REPLACE : DV_FOLDER_NEW;
     dv_status status = DV_OK;
-    if (chosen->resume)
-        status = resume(s, error);
+    if (chosen->resume && train_is_folder(chosen->out)) {
+        status = dv_folder_open(chosen->out, DV_FOLDER_GO_ON, &s->folder, error);
+        if (status == DV_OK)
+            status = resume(s, error);
+    }
     if (status == DV_OK && chosen->init != NULL && !s->resumed)
         status = load_weights(s, chosen->init, error);
-    if (status == DV_OK && chosen->out != NULL)
-        status = dv_folder_open(chosen->out, mode, &s->folder, error);
-    if (status == DV_OK && s->folder != NULL && !s->resumed)
-        status = write_config(s, error);
     return status;
 }
 
-/* The folder comes last: a call that can't work leaves nothing behind. */
 static dv_status prepare(session *s, dv_error *error) {
     const train_settings *chosen = s->settings;
     dv_status status = dv_train_check(&chosen->options, error);
@@ -150,7 +151,7 @@ static dv_status prepare(session *s, dv_error *error) {
         status = train_make_plan(chosen, &s->shape, chosen->method, (size_t)chosen->batch, &s->graph, &s->plan, error);
     if (status == DV_OK)
         status = dv_run_new(s->plan, chosen->options.seed, &s->run, error);
-    return status == DV_OK ? open_folder(s, error) : status;
+    return status == DV_OK ? read_weights(s, error) : status;
 }
 
 static void release(session *s) {
@@ -166,7 +167,27 @@ static void release(session *s) {
 static void tell_corrupt(void *context, const char *text) {
     session *s = context;
     train_screen_wipe(&s->screen);
-    cli_fail("left out: %s", text);
+    cli_fail("corrupt, and another image in its place: %s", text);
+}
+
+/* The folder comes when nothing is left that could be wrong with the call: one that can't work leaves nothing behind,
+ * and what it would have replaced stays. */
+static dv_status begin(void *context, dv_error *error) {
+    session *s = context;
+    const train_settings *chosen = s->settings;
+    dv_plan_summary plan = dv_plan_totals(s->plan);
+    dv_status status = DV_OK;
+    if (chosen->out != NULL && s->folder == NULL)
+        status = dv_folder_open(chosen->out, chosen->replace ? DV_FOLDER_REPLACE : DV_FOLDER_NEW, &s->folder, error);
+    if (status == DV_OK && s->folder != NULL && !s->resumed)
+        status = write_config(s, error);
+    if (status != DV_OK)
+        return status;
+    s->begun = 1;
+    train_screen_plan(&s->screen, &plan, s->loading);
+    if (chosen->resume)
+        train_screen_resume(&s->screen, &s->state, s->resumed);
+    return DV_OK;
 }
 
 static void show_step(void *context, const dv_train_progress *progress) {
@@ -237,18 +258,15 @@ static dv_status keep_state(void *context, const dv_train_state *state, dv_error
 
 static dv_status train(session *s, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(s->plan);
-    dv_train_calls calls = {show_step, keep_epoch, keep_state, s, &cli_interrupted};
+    dv_train_calls calls = {begin, show_step, keep_epoch, keep_state, s, &cli_interrupted};
     dv_train_options options = s->settings->options;
     options.loading.corrupt = tell_corrupt;
     options.loading.context = s;
     s->loading = dv_loading_bytes(&options.loading, dv_run_input_map(s->run), s->data);
-    train_screen_plan(&s->screen, &plan, s->loading);
-    if (s->settings->resume)
-        train_screen_resume(&s->screen, &s->state, s->resumed);
     dv_status status = dv_train(s->run, s->plan, s->data, &options, &calls, &s->state, &s->result, error);
     if (status == DV_OK)
         status = write_summary(s, error);
-    if (status == DV_OK)
+    if (status == DV_OK && s->begun)
         train_screen_end(&s->screen, &plan, s->loading, &s->state);
     train_screen_wipe(&s->screen);
     return status;
@@ -260,7 +278,9 @@ static int finish(const session *s) {
     int code = cli_finish();
     if (code != CLI_SUCCESS || !s->result.stopped)
         return code;
-    if (s->folder != NULL)
+    if (!s->begun)
+        cli_fail("interrupted before the first step: nothing was changed");
+    else if (s->folder != NULL)
         cli_fail("interrupted after step %llu: --resume goes on from there", (unsigned long long)s->state.step);
     else
         cli_fail("interrupted after step %llu: nothing was kept, for want of --out", (unsigned long long)s->state.step);

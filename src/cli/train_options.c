@@ -93,30 +93,12 @@ static void fill_table(train_choice *choice) {
     memcpy(choice->table, table, sizeof table);
 }
 
-/* A section of the help that lists what there is of something. */
-typedef struct section {
-    const char *title;
-    const char *(*name_at)(size_t index);
-    const char *(*help_at)(size_t index); /* NULL: names alone */
-} section;
-
-/* What there is of methods, data sets, augmentations and schedules, for the help. */
-static void describe_choices(char *text, size_t bytes) {
-    static const section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at},
-                                       {"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
-                                       {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
-                                       {"Schedules", dv_schedule_name_at, NULL}};
-    size_t used = 0;
-    for (size_t s = 0; s < sizeof sections / sizeof *sections && used < bytes; s++) {
-        const section *at = &sections[s];
-        used += (size_t)snprintf(text + used, bytes - used, "%s:\n", at->title);
-        for (size_t i = 0; at->name_at(i) != NULL && used < bytes; i++)
-            used += (size_t)snprintf(text + used, bytes - used, at->help_at != NULL ? "  %s\n      %s\n" : "  %s\n",
-                                     at->name_at(i), at->help_at != NULL ? at->help_at(i) : "");
-    }
-}
-
 static int parse(train_choice *choice, int argc, char **argv, cli_operands *operands) {
+    static const cli_section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at},
+                                           {"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
+                                           {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
+                                           {"Schedules", dv_schedule_name_at, NULL},
+                                           {0}};
     char details[DETAILS_BYTES];
     const cli_usage usage = {
         .command = "train",
@@ -129,7 +111,7 @@ static int parse(train_choice *choice, int argc, char **argv, cli_operands *oper
         .details = details,
         .options = choice->table,
         .maximum_operands = 1};
-    describe_choices(details, sizeof details);
+    cli_describe(sections, details, sizeof details);
     return cli_parse(&usage, argc, argv, operands);
 }
 

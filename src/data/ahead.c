@@ -15,8 +15,8 @@ struct dv_ahead {
     dv_ahead_options options;
     size_t slot_count, head;
     dv_slot *slots; /* [slot_count] */
-    size_t maker_count;
-    dv_maker *makers; /* [maker_count], one for each thread */
+    size_t maker_count, maker_room;
+    dv_maker *makers; /* [maker_room], one for each thread; maker_count of them are made */
     size_t thread_count;
     pthread_t *threads; /* [workers] */
     pthread_mutex_t mutex;
@@ -264,13 +264,14 @@ static dv_status prepare(dv_ahead *ahead, dv_error *error) {
     const dv_loader_options *loader = &ahead->options.loader;
     dv_view_options view = view_options(&ahead->options);
     ahead->slots = calloc(count_slots(&ahead->options), sizeof *ahead->slots);
-    ahead->makers = calloc(count_makers(&ahead->options), sizeof *ahead->makers);
+    ahead->maker_room = count_makers(&ahead->options); /* what OpenMP says may be another number later */
+    ahead->makers = calloc(ahead->maker_room, sizeof *ahead->makers);
     ahead->threads = calloc(loader->workers + 1, sizeof *ahead->threads);
     if (ahead->slots == NULL || ahead->makers == NULL || ahead->threads == NULL)
         return fail_memory(error);
     for (; ahead->slot_count < count_slots(&ahead->options); ahead->slot_count++)
         DV_TRY(make_slot(&ahead->options, &ahead->slots[ahead->slot_count], error));
-    for (; ahead->maker_count < count_makers(&ahead->options); ahead->maker_count++)
+    for (; ahead->maker_count < ahead->maker_room; ahead->maker_count++)
         DV_TRY(dv_maker_init(&ahead->makers[ahead->maker_count], ahead->options.data, loader->split, &view,
                              loader->seed, error));
     return start_workers(ahead, error);
@@ -314,7 +315,7 @@ void dv_ahead_free(dv_ahead *ahead) {
         free(ahead->slots[i].labels);
         free(ahead->slots[i].damage);
     }
-    for (size_t i = 0; ahead->makers != NULL && i < count_makers(&ahead->options); i++)
+    for (size_t i = 0; ahead->makers != NULL && i < ahead->maker_room; i++)
         dv_maker_destroy(&ahead->makers[i]);
     free(ahead->slots);
     free(ahead->makers);

@@ -52,8 +52,9 @@ static bool ends_like_an_image(const char *name) {
     return false;
 }
 
+/* A folder is none, whatever its name. */
 static int is_image(const struct dirent *entry) {
-    return entry->d_name[0] != '.' && ends_like_an_image(entry->d_name);
+    return entry->d_name[0] != '.' && entry->d_type != DT_DIR && ends_like_an_image(entry->d_name);
 }
 
 static int is_shown(const struct dirent *entry) {

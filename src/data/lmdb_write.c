@@ -35,7 +35,7 @@ typedef struct item {
     uint8_t *bytes; /* owned */
     size_t count;
     bool resized;
-    dv_error damage; /* why it could not be resized, unless its status is DV_OK */
+    dv_error damage; /* why it could not be decoded, unless its status is DV_OK */
     dv_error error;  /* why there is none, unless its status is DV_OK */
 } item;
 
@@ -108,28 +108,36 @@ static dv_status repack(item *one, size_t width, size_t height, size_t target_wi
     return DV_OK;
 }
 
-/* The size of an image. */
-static dv_status measure(const item *one, size_t *width, size_t *height, dv_error *error) {
+/* Whether an image of this size stays as it is. */
+static bool stays(const dv_lmdb_options *options, size_t width, size_t height) {
+    return options->resize == 0 || (width < height ? width : height) <= options->resize;
+}
+
+/* The size of an image; of one that stays as it is, also whether all of it can be decoded. */
+static dv_status measure(const item *one, const dv_lmdb_options *options, size_t *width, size_t *height,
+                         dv_error *error) {
     dv_decoder *decoder;
     DV_TRY(dv_decoder_new(1, 1, &decoder, error));
     dv_status status = dv_decoder_open(decoder, one->bytes, one->count, width, height, error);
+    if (status == DV_OK && stays(options, *width, *height))
+        status = dv_decoder_drain(decoder, error);
     dv_decoder_free(decoder);
     return status;
 }
 
-/* Makes the shorter side `resize`, if it is longer. */
+/* Makes the shorter side `resize`, if that is wanted and it is longer. */
 static dv_status resize(item *one, const dv_lmdb_options *options, dv_error *error) {
     size_t width, height;
-    DV_TRY(measure(one, &width, &height, error));
+    DV_TRY(measure(one, options, &width, &height, error));
     size_t shorter = width < height ? width : height, longer = width < height ? height : width;
-    if (shorter <= options->resize)
+    if (stays(options, width, height))
         return DV_OK;
     size_t other = (options->resize * longer + shorter / 2) / shorter;
     return repack(one, width, height, width < height ? options->resize : other,
                   width < height ? other : options->resize, options->quality, error);
 }
 
-/* Reads an image, and resizes it if that is wanted and possible. */
+/* Reads an image, looks whether it can be decoded, and resizes it if that is wanted. */
 static void prepare(const writer *to, size_t place, item *one) {
     dv_record record;
     size_t index = (size_t)dv_order_at(&to->order, place);
@@ -142,8 +150,6 @@ static void prepare(const writer *to, size_t place, item *one) {
     one->label = record.label;
     one->bytes = record.held;
     one->count = record.count;
-    if (to->options->resize == 0)
-        return;
     dv_status status = resize(one, to->options, &one->damage);
     if (status != DV_OK && status != DV_ERROR_FORMAT) {
         one->error = one->damage;
@@ -343,7 +349,7 @@ static dv_status inspect(const conversion *all, const writer *to, size_t count, 
         if (one->damage.status == DV_OK)
             continue;
         all->result->corrupt++;
-        snprintf(text, sizeof text, "%.120s: %.120s", one->name, one->damage.text);
+        snprintf(text, sizeof text, "%s/%.120s: %.120s", dv_folder_split_name(to->split), one->name, one->damage.text);
         if (all->calls != NULL && all->calls->corrupt != NULL)
             all->calls->corrupt(all->calls->context, text);
     }

@@ -33,12 +33,6 @@ struct dv_loader {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static dv_status check_count(const char *name, size_t value, size_t low, size_t high, dv_error *error) {
-    if (value >= low && value <= high)
-        return DV_OK;
-    return dv_fail(error, DV_ERROR_OPTION, "%s: %zu: must be from %zu to %zu", name, value, low, high);
-}
-
 static dv_status check_batch(const dv_dataset *data, const dv_loader_options *options, dv_error *error) {
     if (options->split != DV_TRAIN && options->split != DV_TEST)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: split %d is none", (int)options->split);
@@ -55,10 +49,10 @@ static dv_status check_batch(const dv_dataset *data, const dv_loader_options *op
 }
 
 static dv_status check_views(const dv_loader_options *options, dv_error *error) {
-    DV_TRY(check_count("side", options->side, 1, MOST_SIDE, error));
-    DV_TRY(check_count("resize", options->resize, options->side, MOST_RESIZE, error));
-    DV_TRY(check_count("workers", options->workers, 0, MOST_WORKERS, error));
-    DV_TRY(check_count("ahead", options->ahead, 1, MOST_AHEAD, error));
+    DV_TRY(dv_check_count("side", options->side, 1, MOST_SIDE, error));
+    DV_TRY(dv_check_count("resize", options->resize, options->side, MOST_RESIZE, error));
+    DV_TRY(dv_check_count("workers", options->workers, 0, MOST_WORKERS, error));
+    DV_TRY(dv_check_count("ahead", options->ahead, 1, MOST_AHEAD, error));
     DV_TRY(dv_augmentation_check(&options->augmentation, error));
     if (options->augmentation.crop == DV_CROP_REFLECT && options->augmentation.padding >= options->side)
         return dv_fail(error, DV_ERROR_OPTION, "augmentation: padding: %zu: must be less than the side, %zu",

@@ -215,6 +215,8 @@ static dv_status read_field(const dv_checkpoint *checkpoint, const dv_state_fiel
     const char *text = dv_checkpoint_note(checkpoint, field->name);
     void *member = (char *)state + field->offset;
     char *end = NULL;
+    if (text == NULL && field->is_new)
+        return DV_OK;
     errno = 0;
     if (text != NULL && field->is_number)
         *(double *)member = strtod(text, &end);

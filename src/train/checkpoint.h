@@ -11,11 +11,12 @@
 /* The notes that are a state, each a line of a table: name, kind, member. */
 typedef struct dv_state_field {
     const char *name;
-    int is_number; /* a double; else a uint64_t */
     size_t offset; /* in dv_train_state */
+    int is_number; /* a double; else a uint64_t */
+    int is_new;    /* earlier checkpoints do not have it */
 } dv_state_field;
 
-enum { DV_STATE_FIELDS = 11 };
+enum { DV_STATE_FIELDS = 13 };
 extern const dv_state_field dv_state_fields[DV_STATE_FIELDS];
 
 #endif

@@ -12,12 +12,24 @@
 enum { NUMBER_BYTES = 40, NAME_BYTES = 256, ARRAYS_PER_PARAMETER = 3 };
 
 #define FIELD(member, number) \
-    { "training." #member, number, offsetof(dv_train_state, member) }
+    { "training." #member, offsetof(dv_train_state, member), number, 0 }
+#define NEW_FIELD(member, number) \
+    { "training." #member, offsetof(dv_train_state, member), number, 1 }
 
 const dv_state_field dv_state_fields[DV_STATE_FIELDS] = {
-    FIELD(step, 0),        FIELD(steps_per_epoch, 0),  FIELD(seed, 0),      FIELD(loss, 1),
-    FIELD(correct, 0),     FIELD(images, 0),           FIELD(seconds, 1),   FIELD(all_images, 0),
-    FIELD(all_seconds, 1), FIELD(training_seconds, 1), FIELD(best_top1, 1),
+    FIELD(step, 0),
+    FIELD(steps_per_epoch, 0),
+    FIELD(seed, 0),
+    FIELD(loss, 1),
+    FIELD(correct, 0),
+    FIELD(images, 0),
+    FIELD(seconds, 1),
+    FIELD(all_images, 0),
+    FIELD(all_seconds, 1),
+    FIELD(training_seconds, 1),
+    FIELD(best_top1, 1),
+    NEW_FIELD(step_images, 0),
+    NEW_FIELD(data_images, 0),
 };
 
 /* Everything that is listed. */

@@ -1,5 +1,5 @@
-/* The folder of a run. Whole files are replaced at once; the log grows by a line per epoch, and each line is with
- * the operating system before training goes on. */
+/* The folder of a run. Whole files are replaced at once; the log grows by a line per epoch, and each line is on the
+ * disk before training goes on. */
 #include <division/folder.h>
 #include <division/json.h>
 
@@ -96,6 +96,15 @@ static void remove_run(const dv_folder *folder) {
             unlinkat(folder->lock, files[i], 0);
 }
 
+/* True if there is any file of a run. */
+static bool holds_run(const dv_folder *folder) {
+    struct stat status;
+    for (size_t i = 0; i < FILE_COUNT; i++)
+        if (fstatat(folder->lock, files[i], &status, 0) == 0)
+            return true;
+    return false;
+}
+
 static dv_status fail_log(const dv_folder *folder, int code, dv_error *error) {
     return dv_fail(error, DV_ERROR_IO, "could not write %s: %s: choose another folder", dv_file_shown(folder->log_path),
                    strerror(code));
@@ -104,14 +113,12 @@ static dv_status fail_log(const dv_folder *folder, int code, dv_error *error) {
 static dv_status open_log(dv_folder *folder, dv_folder_mode mode, dv_error *error) {
     if (mode == DV_FOLDER_GO_ON)
         return DV_OK;
-    folder->log = fopen(folder->log_path, mode == DV_FOLDER_REPLACE ? "we" : "wxe");
-    if (folder->log != NULL)
-        return DV_OK;
-    if (errno == EEXIST)
+    if (mode == DV_FOLDER_NEW && holds_run(folder))
         return dv_fail(error, DV_ERROR_IO,
                        "%s holds a run already: --resume it, --replace it, or choose another folder",
                        dv_file_shown(folder->path));
-    return fail_log(folder, errno, error);
+    folder->log = fopen(folder->log_path, "we");
+    return folder->log != NULL ? DV_OK : fail_log(folder, errno, error);
 }
 
 static dv_status open_folder(dv_folder *folder, const char *path, dv_folder_mode mode, dv_error *error) {
@@ -227,13 +234,18 @@ static dv_status continue_log(dv_folder *folder, uint64_t epoch, dv_error *error
     return folder->log != NULL ? DV_OK : fail_log(folder, errno, error);
 }
 
+/* To the disk. What is no file, such as a pipe, can't be synced, and need not. */
+static bool sync_log(FILE *log) {
+    return fflush(log) == 0 && (fsync(fileno(log)) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS);
+}
+
 dv_status dv_folder_log(dv_folder *folder, const dv_epoch_record *record, dv_error *error) {
     char text[DV_EPOCH_JSON_BYTES];
     DV_TRY(dv_epoch_json(record, text, error));
     if (folder->log == NULL)
         DV_TRY(continue_log(folder, record->epoch, error));
     errno = 0;
-    if (fprintf(folder->log, "%s\n", text) >= 0 && fflush(folder->log) == 0)
+    if (fprintf(folder->log, "%s\n", text) >= 0 && sync_log(folder->log))
         return DV_OK;
     return dv_fail(error, DV_ERROR_IO, "could not write %s after epoch %zu: %s: make room, or choose another folder",
                    dv_file_shown(folder->log_path), record->epoch, strerror(errno));

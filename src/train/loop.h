@@ -47,9 +47,9 @@ dv_status dv_check_input(dv_run *run, dv_error *error);
 dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
                          const dv_loading *loading, dv_loader **loader, dv_error *error);
 
-/* Tests on a split, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone. If a stop is asked
- * for meanwhile, the tally is not complete. */
-dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading, size_t epoch,
-                        size_t epochs, const dv_train_calls *calls, dv_tally *sum, dv_error *error);
+/* Tests with all batches of the loader, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone.
+ * If a stop is asked for meanwhile, the tally is not complete. */
+dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
+                        dv_tally *sum, dv_error *error);
 
 #endif

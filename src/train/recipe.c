@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_FILE = 1 << 16, MOST_LINES = 256, NAME_BYTES = 64, VALUE_BYTES = 1024, SHOWN = 40 };
+enum { LARGEST_FILE = 1 << 16, MOST_LINES = 256, NAME_BYTES = 64, VALUE_BYTES = 4200, SHOWN = 40 };
 
 struct dv_recipe {
     char *pool; /* all text; never longer than the file, but for a final zero each */

@@ -62,9 +62,8 @@ static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_
     calls->progress(calls->context, &progress);
 }
 
-/* All batches of the loader; fewer if a stop is asked for. */
-static dv_status test(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
-                      dv_tally *sum, dv_error *error) {
+dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
+                        dv_tally *sum, dv_error *error) {
     double start = dv_now();
     size_t batches = dv_loader_batches(loader), count;
     for (size_t i = 0; i < batches && !dv_stop_asked(calls); i++) {
@@ -77,22 +76,17 @@ static dv_status test(dv_run *run, dv_loader *loader, size_t epoch, size_t epoch
     return DV_OK;
 }
 
-dv_status dv_test_epoch(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading, size_t epoch,
-                        size_t epochs, const dv_train_calls *calls, dv_tally *sum, dv_error *error) {
-    dv_loader *loader;
-    DV_TRY(dv_make_loader(run, data, split, false, 0, loading, &loader, error));
-    dv_status status = test(run, loader, epoch, epochs, calls, sum, error);
-    dv_loader_free(loader);
-    return status;
-}
-
 dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
                   const dv_train_calls *calls, dv_test_result *result, dv_error *error) {
     dv_tally sum = {0};
+    dv_loader *loader;
     if (run == NULL || data == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "test: run, data or result is NULL");
     DV_TRY(dv_check_input(run, error));
-    DV_TRY(dv_test_epoch(run, data, split, loading, 1, 1, calls, &sum, error));
+    DV_TRY(dv_make_loader(run, data, split, false, 0, loading, &loader, error));
+    dv_status status = dv_test_epoch(run, loader, 1, 1, calls, &sum, error);
+    dv_loader_free(loader);
+    DV_TRY(status);
     *result = (dv_test_result){.loss = dv_mean(sum.loss, sum.images),
                                .top1 = dv_percent(sum.correct, sum.images),
                                .top5 = dv_percent(sum.correct5, sum.images),

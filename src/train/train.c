@@ -15,13 +15,14 @@ static const double MOST_SAVE_SECONDS = 1e6;
 typedef struct training {
     dv_run *run;
     const dv_plan *plan;
-    const dv_dataset *data;
     const dv_train_options *options;
     const dv_train_calls *calls;
     dv_train_state *state;
-    dv_loader *loader;
-    double test_seconds; /* that the last test took */
-    double saved;        /* when the state was last saved */
+    size_t data_images;     /* to learn from */
+    dv_loader *loader;      /* of those */
+    dv_loader *test_loader; /* of the others; both stay, so that corrupt images are told of once */
+    double test_seconds;    /* that the last test took */
+    double saved;           /* when the state was last saved */
     bool stopped;
 } training;
 
@@ -32,15 +33,9 @@ dv_train_options dv_train_options_default(void) {
         .seed = 1, .epochs = 10, .accumulate = 1, .sgd = dv_sgd_options_default(), .schedule = dv_schedule_default()};
 }
 
-static dv_status check_count(const char *name, size_t value, size_t low, size_t high, dv_error *error) {
-    if (value >= low && value <= high)
-        return DV_OK;
-    return dv_fail(error, DV_ERROR_OPTION, "%s: %zu: must be from %zu to %zu", name, value, low, high);
-}
-
 dv_status dv_train_check(const dv_train_options *options, dv_error *error) {
-    DV_TRY(check_count("epochs", options->epochs, 1, MOST_EPOCHS, error));
-    DV_TRY(check_count("accumulate", options->accumulate, 1, MOST_ACCUMULATE, error));
+    DV_TRY(dv_check_count("epochs", options->epochs, 1, MOST_EPOCHS, error));
+    DV_TRY(dv_check_count("accumulate", options->accumulate, 1, MOST_ACCUMULATE, error));
     if (!(options->label_smoothing >= 0 && options->label_smoothing < 1))
         return dv_fail(error, DV_ERROR_OPTION, "label smoothing: %g: must be at least 0 and less than 1",
                        options->label_smoothing);
@@ -52,6 +47,11 @@ dv_status dv_train_check(const dv_train_options *options, dv_error *error) {
     DV_TRY(dv_mix_check(&options->mix, error));
     DV_TRY(dv_sgd_check(&options->sgd, error));
     return dv_schedule_check(&options->schedule, error);
+}
+
+/* Images that a step takes. */
+static uint64_t step_images(const training *t) {
+    return (uint64_t)dv_run_input_map(t->run)->images * t->options->accumulate;
 }
 
 /* A state must be of a training like this one: a step means the same images in both. */
@@ -68,6 +68,16 @@ static dv_status check_state(const training *t, uint64_t steps_per_epoch, dv_err
                        "an epoch has %llu steps, but had %llu in what was trained so far: go on with the same data, "
                        "batch and accumulation, or begin a new training",
                        (unsigned long long)steps_per_epoch, (unsigned long long)state->steps_per_epoch);
+    if (state->step_images != 0 && state->step_images != step_images(t))
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "a step takes %llu images, but took %llu in what was trained so far: go on with the same batch "
+                       "times accumulation, or begin a new training",
+                       (unsigned long long)step_images(t), (unsigned long long)state->step_images);
+    if (state->data_images != 0 && state->data_images != t->data_images)
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "the data has %zu images, but had %llu in what was trained so far: go on with the same data, or "
+                       "begin a new training",
+                       t->data_images, (unsigned long long)state->data_images);
     return DV_OK;
 }
 
@@ -208,13 +218,12 @@ static dv_status train_epoch(training *t, dv_epoch_record *record, dv_error *err
 /* ---- epochs -------------------------------------------------------------------------------- */
 
 /* Tests after an epoch, unless a stop is asked for. */
-static dv_status test_epoch(training *t, dv_epoch_record *record, dv_error *error) {
+static dv_status try_test(training *t, dv_epoch_record *record, dv_error *error) {
     dv_tally sum = {0};
     double start = dv_now();
     if (t->options->average > 0)
         dv_average_exchange(t->run);
-    dv_status status = dv_test_epoch(t->run, t->data, DV_TEST, &t->options->loading, record->epoch, t->options->epochs,
-                                     t->calls, &sum, error);
+    dv_status status = dv_test_epoch(t->run, t->test_loader, record->epoch, t->options->epochs, t->calls, &sum, error);
     if (t->options->average > 0)
         dv_average_exchange(t->run);
     DV_TRY(status);
@@ -227,6 +236,14 @@ static dv_status test_epoch(training *t, dv_epoch_record *record, dv_error *erro
     record->test_loss = dv_mean(sum.loss, sum.images);
     record->test_top1 = dv_percent(sum.correct, sum.images);
     return DV_OK;
+}
+
+/* The same. A test that fails leaves what was trained before it, unless that is what is wrong. */
+static dv_status test_epoch(training *t, dv_epoch_record *record, dv_error *error) {
+    dv_status status = try_test(t, record, error);
+    if (status != DV_OK && status != DV_ERROR_NONFINITE)
+        (void)save(t, NULL);
+    return status;
 }
 
 /* What the state says of the epoch's training. */
@@ -271,6 +288,7 @@ static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error
     record.peak_bytes = dv_memory_peak();
     enter(t, &record);
     result->last = record;
+    result->stopped = t->stopped;
     if (t->calls != NULL && t->calls->epoch != NULL)
         DV_TRY(t->calls->epoch(t->calls->context, &record, error));
     return save(t, error);
@@ -281,14 +299,28 @@ static bool test_is_due(const dv_train_state *state) {
     return state->images > 0 && steps_in_epoch(state) == state->steps_per_epoch;
 }
 
-static dv_status run_epochs(training *t, dv_train_result *result, dv_error *error) {
-    uint64_t steps = dv_loader_batches(t->loader) / t->options->accumulate;
+/* Everything that can be wrong with the call is known when this returns. */
+static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
+    const dv_train_options *options = t->options;
+    DV_TRY(dv_make_loader(t->run, data, DV_TRAIN, true, options->seed, &options->loading, &t->loader, error));
+    DV_TRY(dv_make_loader(t->run, data, DV_TEST, false, 0, &options->loading, &t->test_loader, error));
+    t->data_images = dv_dataset_describe(data).images[DV_TRAIN];
+    uint64_t steps = dv_loader_batches(t->loader) / options->accumulate;
     if (steps == 0)
         return dv_fail(error, DV_ERROR_OPTION, "accumulate: %zu: an epoch has %zu batches: use at most as many",
-                       t->options->accumulate, dv_loader_batches(t->loader));
+                       options->accumulate, dv_loader_batches(t->loader));
     DV_TRY(check_state(t, steps, error));
     t->state->steps_per_epoch = steps;
-    t->state->seed = t->options->seed;
+    t->state->step_images = step_images(t);
+    t->state->data_images = t->data_images;
+    t->state->seed = options->seed;
+    t->stopped = dv_stop_asked(t->calls);
+    if (t->stopped || t->calls == NULL || t->calls->begin == NULL)
+        return DV_OK;
+    return t->calls->begin(t->calls->context, error);
+}
+
+static dv_status run_epochs(training *t, dv_train_result *result, dv_error *error) {
     t->saved = dv_now();
     if (t->options->average > 0 && t->state->step == 0)
         dv_average_begin(t->run);
@@ -307,9 +339,11 @@ dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, con
     DV_TRY(dv_check_input(run, error));
     if (options->average > 0 && !has_averages(run))
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: an average of the weights is asked for, but not planned");
-    training t = {.run = run, .plan = plan, .data = data, .options = options, .calls = calls, .state = state};
-    DV_TRY(dv_make_loader(run, data, DV_TRAIN, true, options->seed, &options->loading, &t.loader, error));
-    dv_status status = run_epochs(&t, result, error);
+    training t = {.run = run, .plan = plan, .options = options, .calls = calls, .state = state};
+    dv_status status = begin(&t, data, error);
+    if (status == DV_OK)
+        status = run_epochs(&t, result, error);
     dv_loader_free(t.loader);
+    dv_loader_free(t.test_loader);
     return status;
 }
