@@ -22,12 +22,8 @@ object() {
     echo '{"model": "*", "batch": +([0-9]), "method": "'"$1"'", "precision": "'"$2"'", "activation_bytes": +([0-9]), "planned_bytes": +([0-9]), "peak_bytes": @(+([0-9])|null), "activation_ratio": +([0-9.]), "total_ratio": +([0-9.]), "measured": '"$3"'}'
 }
 
-# A sanitizer takes memory of its own: there, peaks of small networks say nothing.
-sanitized() {
-    [[ $DV_CFLAGS == *sanitize* ]]
-}
-
-# promised LINE: the peak is what was planned, within 5 % and 100 MB.
+# promised LINE: the peak is what was planned, within 5 % and 100 MB. A sanitizer takes memory of its own: there, peaks of
+# small networks say nothing.
 promised() {
     local planned peak
     planned=$(value planned_bytes "$1") peak=$(value peak_bytes "$1")
@@ -215,7 +211,7 @@ row() {
     echo '{"model": "resnet20", "batch": 4, "method": "'"$1"'", "precision": "f32", "images_per_second": +([0-9.]), "relative": +([0-9.]), "peak_bytes": +([0-9]), "total_ratio": +([0-9.])}'
 }
 
-if [[ $DV_CFLAGS != *sanitize* && -x /usr/bin/python3 ]]; then
+if ! sanitized && [[ -x /usr/bin/python3 ]]; then
     compare --model resnet20 --batch 4 --rounds 1 --steps 1 --json
     if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
         prints "$(row pytorch)

@@ -49,6 +49,11 @@ repeats() {
     [[ $output == "$1" ]] || complain "expected output: $1"
 }
 
+# sanitized: the program is built with a sanitizer, and slow.
+sanitized() {
+    [[ $DV_CFLAGS == *sanitize* ]]
+}
+
 # milliseconds: on a clock.
 milliseconds() {
     echo $(($(date +%s%N) / 1000000))
