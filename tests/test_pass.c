@@ -8,11 +8,13 @@
 #include <math.h>
 #include <omp.h>
 
-static dv_convolution_shape square(size_t images, size_t from, size_t to, size_t side) {
+/* `side` is that of the results. */
+static dv_convolution_shape square(size_t images, size_t from, size_t to, size_t side, size_t stride) {
     dv_convolution_shape shape = {.type = DV_F32, .rank = 2, .images = images, .groups = 1};
     shape.src_channels = from, shape.dst_channels = to;
-    shape.src_sides[0] = shape.src_sides[1] = shape.dst_sides[0] = shape.dst_sides[1] = side;
-    shape.window = dv_window_square(3, 1, 1);
+    shape.src_sides[0] = shape.src_sides[1] = side * stride;
+    shape.dst_sides[0] = shape.dst_sides[1] = side;
+    shape.window = dv_window_square(3, stride, 1);
     return shape;
 }
 
@@ -27,8 +29,13 @@ static void expect_kernel(const dv_convolution_shape *shape, bool winograd) {
 
 static void who_computes(void **state) {
     (void)state;
-    dv_convolution_shape fine = square(8, 32, 48, 12), shape = fine;
+    dv_convolution_shape fine = square(8, 32, 48, 12, 1), shape = square(8, 32, 48, 12, 2);
     expect_kernel(&fine, true);
+    expect_kernel(&shape, true);
+    shape.window.padding[0] = 0, shape.src_sides[0]++;
+    expect_kernel(&shape, false);
+    shape = square(8, 32, 48, 12, 3);
+    expect_kernel(&shape, false);
     dv_pass_force_onednn = true;
     expect_kernel(&fine, false);
     dv_pass_force_onednn = false;
@@ -40,9 +47,9 @@ static void who_computes(void **state) {
     expect_kernel(&shape, false);
     shape = fine, shape.window.stride[0] = 2, shape.dst_sides[0] = 6;
     expect_kernel(&shape, false);
-    shape = square(1, 32, 48, 12); /* nine tiles */
+    shape = square(1, 32, 48, 12, 1); /* nine tiles */
     expect_kernel(&shape, false);
-    shape = square(50, 32, 48, 5); /* more than half of the tiles' pixels are outside */
+    shape = square(50, 32, 48, 5, 1); /* more than half of the tiles' pixels are outside */
     expect_kernel(&shape, false);
 }
 
@@ -98,10 +105,10 @@ static float *computed(dv_pass_kind kind, const dv_convolution_shape *shape, int
 /* More channels than have their weights in one block, with a last one that is smaller, in both directions. */
 static void blocks_of_channels(void **state) {
     (void)state;
-    static const size_t channels[][2] = {{288, 304}, {304, 288}};
-    for (int i = 0; i < 2; i++)
+    static const size_t channels[][3] = {{288, 304, 1}, {304, 288, 1}, {288, 304, 2}, {304, 288, 2}};
+    for (int i = 0; i < 4; i++)
         for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
-            dv_convolution_shape shape = square(2, channels[i][0], channels[i][1], 14);
+            dv_convolution_shape shape = square(2, channels[i][0], channels[i][1], 14, channels[i][2]);
             size_t count;
             float *got = computed((dv_pass_kind)kind, &shape, 2, &count);
             dv_pass_force_onednn = true;
@@ -120,18 +127,20 @@ static void blocks_of_channels(void **state) {
 
 static void any_number_of_threads(void **state) {
     (void)state;
-    dv_convolution_shape shape = square(20, 32, 16, 14); /* 320 tiles: several chunks, the last one not full */
-    if (!dv_winograd_suits(&shape))
-        skip();
-    for (int kind = DV_PASS_FORWARD_NO_BIAS; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
-        size_t count;
-        float *expected = computed((dv_pass_kind)kind, &shape, 1, &count);
-        for (int threads = 2; threads <= 5; threads++) {
-            float *got = computed((dv_pass_kind)kind, &shape, threads, &count);
-            assert_memory_equal(got, expected, count * sizeof(float));
-            free(got);
+    for (size_t stride = 1; stride <= 2; stride++) {
+        dv_convolution_shape shape = square(20, 32, 16, 14, stride); /* 320 tiles: chunks, the last one not full */
+        if (!dv_winograd_suits(&shape))
+            skip();
+        for (int kind = DV_PASS_FORWARD_NO_BIAS; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
+            size_t count;
+            float *expected = computed((dv_pass_kind)kind, &shape, 1, &count);
+            for (int threads = 2; threads <= 5; threads++) {
+                float *got = computed((dv_pass_kind)kind, &shape, threads, &count);
+                assert_memory_equal(got, expected, count * sizeof(float));
+                free(got);
+            }
+            free(expected);
         }
-        free(expected);
     }
 }
 

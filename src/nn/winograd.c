@@ -1,5 +1,6 @@
-/* Passes by Winograd's algorithm: 3x3 convolutions with stride 1 in a quarter of the multiplications
- * (nn/kernels/winograd.h says how). Rounding errors are a few times those of the direct sum.
+/* Passes by Winograd's algorithm: 3x3 convolutions with stride 1 in a quarter of the multiplications, with stride 2 in
+ * little more than half of them (nn/kernels/winograd.h says how). Rounding errors are a few times those of the direct
+ * sum.
  *
  * Tiles go through in chunks that fit in a cache: their points, the products, the results. The points of the weights
  * are four times as many as the weights: they are found at each run, of as many channels at a time as fit in
@@ -13,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNEL = 3, TILE = DV_WINOGRAD_TILE, REACH = DV_WINOGRAD_REACH, POINTS = DV_WINOGRAD_POINTS };
-enum { ROWS = DV_WINOGRAD_ROWS, PANEL = DV_WINOGRAD_PANEL };
+enum { KERNEL = 3, TILE = 4, ROWS = DV_WINOGRAD_ROWS, PANEL = DV_WINOGRAD_PANEL };
+enum { SIDE = DV_WINOGRAD_SIDE, WEIGHTS_POINTS = SIDE * SIDE };
 enum { WEIGHTS_BYTES = 10 << 20, CHUNK_BYTES = 256 << 10 };
 
 /* One end of the convolution. */
@@ -26,6 +27,8 @@ typedef struct winograd_map {
 typedef struct winograd_pass {
     dv_pass pass;
     const dv_winograd_kernels *kernels;
+    const dv_winograd_form *form;
+    size_t points;                  /* of a tile */
     winograd_map from, to;          /* what is read, and what is tiled: the results, or the gradient of the results */
     ptrdiff_t padding_y, padding_x; /* of `from` */
     dv_winograd_weights layout;
@@ -53,8 +56,9 @@ bool dv_winograd_suits(const dv_convolution_shape *shape) {
         return false;
     size_t computed = 1, wanted = 1;
     for (int d = 0; d < 2; d++) {
-        if (window->kernel[d] != KERNEL || window->stride[d] != 1 || window->dilation[d] != 1 ||
-            window->padding[d] >= KERNEL)
+        if (window->kernel[d] != KERNEL || window->dilation[d] != 1 || window->stride[d] != window->stride[0])
+            return false;
+        if (window->stride[d] == 1 ? window->padding[d] >= KERNEL : window->stride[d] != 2 || window->padding[d] != 1)
             return false;
         computed *= round_up(shape->dst_sides[d], TILE);
         wanted *= shape->dst_sides[d];
@@ -71,11 +75,12 @@ typedef struct tile_place {
     ptrdiff_t y, x;
 } tile_place;
 
-static tile_place place_of(const winograd_pass *made, size_t tile) {
+/* In a map where tiles begin every `step` pixels. */
+static tile_place place_of(const winograd_pass *made, size_t tile, int step) {
     size_t row = tile / made->tiles_x;
     return (tile_place){.image = row / made->tiles_y,
-                        .y = (ptrdiff_t)(row % made->tiles_y) * TILE,
-                        .x = (ptrdiff_t)(tile % made->tiles_x) * TILE};
+                        .y = (ptrdiff_t)(row % made->tiles_y) * step,
+                        .x = (ptrdiff_t)(tile % made->tiles_x) * step};
 }
 
 /* The part of `side` lines from `first` on that a map with `length` of them has. */
@@ -104,10 +109,22 @@ static dv_winograd_pixels pixels_of(const winograd_map *map, const float *data, 
 
 /* The points of what a tile takes. */
 static void input_points(const winograd_pass *made, const float *data, size_t tile, float *points) {
-    tile_place place = place_of(made, tile);
+    tile_place place = place_of(made, tile, made->form->step);
     place.y -= made->padding_y, place.x -= made->padding_x;
-    dv_winograd_pixels pixels = pixels_of(&made->from, data, place, REACH, 0);
-    made->kernels->input(&pixels, made->from.channels, points, made->from_stride);
+    dv_winograd_pixels pixels = pixels_of(&made->from, data, place, made->form->reach, 0);
+    made->form->input(&pixels, made->from.channels, points, made->from_stride);
+}
+
+/* The part of what is tiled that is a tile's, from channel `channel` on. */
+static dv_winograd_pixels tile_of(const winograd_pass *made, const float *data, size_t tile, size_t channel) {
+    int side = made->form->tile;
+    return pixels_of(&made->to, data, place_of(made, tile, side), side, channel);
+}
+
+/* The point of the weights that a tile's point is multiplied with. */
+static size_t weights_point(const dv_winograd_form *form, size_t point) {
+    size_t side = (size_t)form->side;
+    return (size_t)form->weights_point[point / side] * SIDE + (size_t)form->weights_point[point % side];
 }
 
 /* ---- forward and backward data -------------------------------------------------------------- */
@@ -127,16 +144,16 @@ static size_t tiles_from(const winograd_pass *made, size_t first) {
 
 /* The scratchpad: one array that all threads share, and the others of one thread. */
 typedef struct chunk_space {
-    float *weights;   /* points [POINTS][panels][depth][PANEL] of a block */
-    float *from, *to; /* points [POINTS][tiles][channels] of a chunk */
+    float *weights;   /* points [WEIGHTS_POINTS][panels][depth][PANEL] of a block */
+    float *from, *to; /* points [points][tiles][channels] of a chunk */
 } chunk_space;
 
 /* Carves it; with scratchpad NULL it only counts its bytes. */
 static chunk_space chunk_carve(const winograd_pass *made, void *scratchpad, size_t thread, size_t *bytes) {
-    chunk_space space = {.weights = dv_carve(scratchpad, bytes, POINTS * made->weights_stride * sizeof(float))};
+    chunk_space space = {.weights = dv_carve(scratchpad, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float))};
     for (size_t i = 0; i <= thread; i++) {
-        space.from = dv_carve(scratchpad, bytes, POINTS * made->from_stride * sizeof(float));
-        space.to = dv_carve(scratchpad, bytes, POINTS * made->to_stride * sizeof(float));
+        space.from = dv_carve(scratchpad, bytes, made->points * made->from_stride * sizeof(float));
+        space.to = dv_carve(scratchpad, bytes, made->points * made->to_stride * sizeof(float));
     }
     return space;
 }
@@ -146,15 +163,16 @@ static void run_chunk(const winograd_pass *made, const float *from, const float 
     size_t depth = made->from.channels, count = tiles_from(made, first);
     for (size_t t = 0; t < count; t++)
         input_points(made, from, first + t, space->from + t * depth);
-    for (size_t p = 0; p < POINTS; p++)
+    for (size_t p = 0; p < made->points; p++) {
+        const float *weights = space->weights + weights_point(made->form, p) * made->weights_stride;
         for (size_t column = 0; column < block.count; column += PANEL)
-            made->kernels->multiply(space->from + p * made->from_stride, count, depth,
-                                    space->weights + p * made->weights_stride + column * depth,
+            made->kernels->multiply(space->from + p * made->from_stride, count, depth, weights + column * depth,
                                     space->to + p * made->to_stride + column, made->block);
+    }
     for (size_t t = 0; t < count; t++) {
-        dv_winograd_pixels pixels = pixels_of(&made->to, to, place_of(made, first + t), TILE, block.first);
-        made->kernels->output(space->to + t * made->block, made->to_stride, block.count,
-                              bias ? bias + block.first : NULL, &pixels);
+        dv_winograd_pixels pixels = tile_of(made, to, first + t, block.first);
+        made->form->output(space->to + t * made->block, made->to_stride, block.count, bias ? bias + block.first : NULL,
+                           &pixels);
     }
 }
 
@@ -170,8 +188,8 @@ static void run_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
 #pragma omp for collapse(2) schedule(static)
     for (size_t column = 0; column < block.count; column += PANEL)
         for (size_t d = 0; d < depth; d++)
-            made->kernels->weights(plain + (block.first + column) * layout->column_stride + d * layout->row_stride,
-                                   layout, space->weights + column * depth + d * PANEL, made->weights_stride);
+            made->form->weights(plain + (block.first + column) * layout->column_stride + d * layout->row_stride, layout,
+                                space->weights + column * depth + d * PANEL, made->weights_stride);
 #pragma omp for schedule(static)
     for (size_t first = 0; first < made->tiles; first += made->chunk)
         run_chunk(made, from, bias, to, first, block, space);
@@ -201,17 +219,28 @@ static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, v
 
 /* The scratchpad, which all threads share. */
 typedef struct gradient_space {
-    float *weights; /* points [POINTS][panels][depth][PANEL] of a block's gradient */
-    float *from;    /* points [POINTS][tiles][channels] of a chunk */
-    float *to;      /* points [POINTS][panels][tiles][PANEL] of a chunk's gradients */
+    float *weights; /* points [WEIGHTS_POINTS][panels][depth][PANEL] of a block's gradient */
+    float *from;    /* points [points][tiles][channels] of a chunk */
+    float *to;      /* points [points][panels][tiles][PANEL] of a chunk's gradients */
 } gradient_space;
 
 static gradient_space gradient_carve(const winograd_pass *made, void *scratchpad, size_t *bytes) {
     return (gradient_space){
-        .weights = dv_carve(scratchpad, bytes, POINTS * made->weights_stride * sizeof(float)),
-        .from = dv_carve(scratchpad, bytes, POINTS * made->from_stride * sizeof(float)),
-        .to = dv_carve(scratchpad, bytes, POINTS * made->to_stride * sizeof(float)),
+        .weights = dv_carve(scratchpad, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float)),
+        .from = dv_carve(scratchpad, bytes, made->points * made->from_stride * sizeof(float)),
+        .to = dv_carve(scratchpad, bytes, made->points * made->to_stride * sizeof(float)),
     };
+}
+
+/* Adds a chunk's products to one point of a panel of the gradient: one product, or several that share it. */
+static void add_products(const winograd_pass *made, size_t point, size_t column, size_t count,
+                         const gradient_space *space) {
+    size_t depth = made->from.channels;
+    for (size_t p = 0; p < made->points; p++)
+        if (weights_point(made->form, p) == point)
+            made->kernels->multiply_add(space->from + p * made->from_stride, depth, count,
+                                        space->to + p * made->to_stride + column * made->chunk,
+                                        space->weights + point * made->weights_stride + column * depth);
 }
 
 /* The threads of a team go together through a chunk: first over its tiles, then over the products. */
@@ -221,15 +250,13 @@ static void add_chunk(const winograd_pass *made, const dv_pass_arrays *arrays, s
 #pragma omp for schedule(static)
     for (size_t t = 0; t < count; t++) {
         input_points(made, arrays->src, first + t, space->from + t * depth);
-        dv_winograd_pixels pixels = pixels_of(&made->to, arrays->dst, place_of(made, first + t), TILE, block.first);
-        made->kernels->gradient(&pixels, block.count, space->to + t * PANEL, made->to_stride, made->chunk * PANEL);
+        dv_winograd_pixels pixels = tile_of(made, arrays->dst, first + t, block.first);
+        made->form->gradient(&pixels, block.count, space->to + t * PANEL, made->to_stride, made->chunk * PANEL);
     }
-#pragma omp for collapse(2) schedule(static)
-    for (size_t p = 0; p < POINTS; p++)
+#pragma omp for collapse(2) schedule(dynamic, 1) /* the last point may have more products than all others */
+    for (size_t i = 0; i < WEIGHTS_POINTS; i++)
         for (size_t column = 0; column < block.count; column += PANEL)
-            made->kernels->multiply_add(space->from + p * made->from_stride, depth, count,
-                                        space->to + p * made->to_stride + column * made->chunk,
-                                        space->weights + p * made->weights_stride + column * depth);
+            add_products(made, WEIGHTS_POINTS - 1 - i, column, count, space);
 }
 
 /* A block of the gradient: from nothing through all chunks to the plain one. */
@@ -238,16 +265,16 @@ static void add_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
     const dv_winograd_weights *layout = &made->layout;
     size_t depth = made->from.channels;
 #pragma omp for schedule(static)
-    for (size_t p = 0; p < POINTS; p++)
-        memset(space->weights + p * made->weights_stride, 0, made->weights_stride * sizeof(float));
+    for (size_t point = 0; point < WEIGHTS_POINTS; point++)
+        memset(space->weights + point * made->weights_stride, 0, made->weights_stride * sizeof(float));
     for (size_t first = 0; first < made->tiles; first += made->chunk)
         add_chunk(made, arrays, first, block, space);
 #pragma omp for collapse(2) schedule(static)
     for (size_t column = 0; column < block.count; column += PANEL)
         for (size_t d = 0; d < depth; d++)
-            made->kernels->add_weights(space->weights + column * depth + d * PANEL, made->weights_stride, layout,
-                                       arrays->gradient + (block.first + column) * layout->column_stride +
-                                           d * layout->row_stride);
+            made->form->add_weights(space->weights + column * depth + d * PANEL, made->weights_stride, layout,
+                                    arrays->gradient + (block.first + column) * layout->column_stride +
+                                        d * layout->row_stride);
 }
 
 static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
@@ -285,13 +312,22 @@ static void set_ends(winograd_pass *made, const dv_convolution_shape *shape) {
         return;
     winograd_map from = made->from;
     made->from = made->to, made->to = from;
-    made->padding_y = KERNEL - 1 - made->padding_y, made->padding_x = KERNEL - 1 - made->padding_x;
+    if (shape->window.stride[0] == 1)
+        made->padding_y = KERNEL - 1 - made->padding_y, made->padding_x = KERNEL - 1 - made->padding_x;
+    else
+        made->padding_y = made->padding_x = 0; /* a tile of 8 begins on the first of the 5 that it takes */
     made->layout = (dv_winograd_weights){.column_stride = square, .row_stride = row, .turned = true};
+}
+
+static const dv_winograd_form *choose_form(const dv_winograd_kernels *kernels, dv_pass_kind kind, size_t stride) {
+    if (stride == 1)
+        return &kernels->plain;
+    return kind == DV_PASS_BACKWARD_DATA ? kernels->strided_back : kernels->strided;
 }
 
 /* Channels whose weights' points fit in WEIGHTS_BYTES. */
 static size_t choose_block(const winograd_pass *made) {
-    size_t fitting = WEIGHTS_BYTES / (POINTS * made->from.channels * sizeof(float)) / PANEL * PANEL;
+    size_t fitting = WEIGHTS_BYTES / (WEIGHTS_POINTS * made->from.channels * sizeof(float)) / PANEL * PANEL;
     return smaller(fitting ? fitting : PANEL, made->to.channels);
 }
 
@@ -299,8 +335,8 @@ static size_t choose_block(const winograd_pass *made) {
  * of a gradient they are written as well. Fewer where there would not be a chunk for each thread. */
 static size_t choose_chunk(const winograd_pass *made) {
     bool gradient = made->pass.kind == DV_PASS_BACKWARD_WEIGHTS;
-    size_t tile_bytes = POINTS * (made->from.channels + made->block) * sizeof(float);
-    size_t weights_bytes = POINTS * made->weights_stride * sizeof(float);
+    size_t tile_bytes = made->points * (made->from.channels + made->block) * sizeof(float);
+    size_t weights_bytes = WEIGHTS_POINTS * made->weights_stride * sizeof(float);
     size_t least = gradient || weights_bytes > 4 << 20 ? 96 : 24, chunk = CHUNK_BYTES / tile_bytes / ROWS * ROWS;
     size_t sharers = gradient ? 1 : (size_t)made->pass.threads;
     return smaller(chunk > least ? chunk : least, round_up((made->tiles + sharers - 1) / sharers, ROWS));
@@ -308,8 +344,9 @@ static size_t choose_chunk(const winograd_pass *made) {
 
 /* How the work is cut, and the scratchpad that this takes. */
 static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
-    made->tiles_y = ((size_t)made->to.height + TILE - 1) / TILE;
-    made->tiles_x = ((size_t)made->to.width + TILE - 1) / TILE;
+    size_t side = (size_t)made->form->tile;
+    made->tiles_y = ((size_t)made->to.height + side - 1) / side;
+    made->tiles_x = ((size_t)made->to.width + side - 1) / side;
     made->tiles = shape->images * made->tiles_y * made->tiles_x;
     made->block = choose_block(made);
     made->weights_stride = made->from.channels * made->block;
@@ -333,6 +370,8 @@ dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convo
                            .threads = omp_get_max_threads(),
                            .kernel = "winograd:fma"};
     made->kernels = dv_winograd();
+    made->form = choose_form(made->kernels, kind, (size_t)shape->window.stride[0]);
+    made->points = (size_t)made->form->side * (size_t)made->form->side;
     set_ends(made, shape);
     set_sizes(made, shape);
     *pass = &made->pass;

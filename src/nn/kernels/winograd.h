@@ -6,6 +6,11 @@
  *
  * The gradient of the weights is the same with other ends: 4x4 gradients as the weights, 3x3 results.
  *
+ * With stride 2, along a side, every other pixel meets the middle one of the three weights, and those between them the
+ * other two, as in a convolution of two weights with stride 1. So 4 results take 9 pixels, and 9 products: 5 of the two
+ * weights, by the same algorithm, and 4 of the middle one. That makes 81 products for 16 results instead of 144. The
+ * weights have 36 points as before, one for the middle: several products share them.
+ *
  * Channels come in panels of 16, which is what a row of the matrix products has. */
 #ifndef DV_NN_KERNELS_WINOGRAD_H
 #define DV_NN_KERNELS_WINOGRAD_H
@@ -14,11 +19,10 @@
 #include <stddef.h>
 
 enum {
-    DV_WINOGRAD_TILE = 4,    /* results along a side */
-    DV_WINOGRAD_REACH = 6,   /* pixels along a side that they take */
-    DV_WINOGRAD_POINTS = 36, /* where polynomials are evaluated */
-    DV_WINOGRAD_PANEL = 16,  /* channels */
-    DV_WINOGRAD_ROWS = 6,    /* of a matrix that are multiplied together */
+    DV_WINOGRAD_SIDE = 6,      /* points of the weights along a side */
+    DV_WINOGRAD_MOST_SIDE = 9, /* points of products along a side, at most */
+    DV_WINOGRAD_PANEL = 16,    /* channels */
+    DV_WINOGRAD_ROWS = 6,      /* of a matrix that are multiplied together */
 };
 
 /* The pixels of a tile in a map: where the first channel of the first one would be, and floats from one line and from
@@ -36,19 +40,32 @@ typedef struct dv_winograd_weights {
     bool turned;                      /* by half a turn, as backward data takes them */
 } dv_winograd_weights;
 
-typedef struct dv_winograd_kernels {
-    /* 6x6 pixels -> points[p * stride + channel]. Channels are whole panels here and below. */
+/* One kind of convolution: how tiles and weights go to points and back. Channels are whole panels everywhere. */
+typedef struct dv_winograd_form {
+    int tile;                                 /* pixels of a result along a side of a tile */
+    int reach;                                /* pixels that they take */
+    int step;                                 /* pixels from where one tile's begin to where the next one's do */
+    int side;                                 /* points along a side; a tile has side * side of them */
+    int weights_point[DV_WINOGRAD_MOST_SIDE]; /* along a side: that of the weights with which each is multiplied */
+
+    /* reach x reach pixels -> points[p * stride + channel]. */
     void (*input)(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride);
-    /* 4x4 gradients -> points[p * stride + panel * panel_stride + channel in the panel]. */
+    /* tile x tile gradients -> points[p * stride + panel * panel_stride + channel in the panel]. */
     void (*gradient)(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
                      size_t panel_stride);
-    /* points[p * stride + channel] -> 4x4 results, to which bias [channels] is added if there is one. */
+    /* points[p * stride + channel] -> tile x tile results, to which bias [channels] is added if there is one. */
     void (*output)(const float *points, size_t stride, size_t channels, const float *bias,
                    const dv_winograd_pixels *pixels);
 
     /* Weights [3x3] of a row of a panel <-> panel[p * stride + column]; the way back adds. */
     void (*weights)(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride);
     void (*add_weights)(const float *panel, size_t stride, const dv_winograd_weights *layout, float *plain);
+} dv_winograd_form;
+
+typedef struct dv_winograd_kernels {
+    dv_winograd_form plain;               /* stride 1: forward, backward data, and the gradient of weights */
+    const dv_winograd_form *strided;      /* stride 2: forward, and the gradient of weights */
+    const dv_winograd_form *strided_back; /* stride 2 and padding 1: backward data */
 
     /* result[r * result_stride + column] = sum over d of left[r * depth + d] panel[d][column], for all columns of a
      * panel. `rows` is rounded up to whole DV_WINOGRAD_ROWS: both matrices have room for them. */
@@ -58,6 +75,7 @@ typedef struct dv_winograd_kernels {
     void (*multiply_add)(const float *left, size_t rows, size_t depth, const float *panel, float *result);
 } dv_winograd_kernels;
 
+extern const dv_winograd_form dv_winograd_strided_fma, dv_winograd_strided_back_fma;
 extern const dv_winograd_kernels dv_winograd_fma; /* x86-64 with AVX2 and FMA */
 
 /* The kernels for the instruction set in use, NULL where direct convolution is as good or nothing is known. */

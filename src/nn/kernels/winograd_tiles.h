@@ -1,0 +1,171 @@
+/* Tiles and weights to points and back, eight channels at a time: along both sides by the same transform in one
+ * variable, which the file that includes this has. Lanes are channels everywhere, so that nothing is shuffled. */
+#ifndef DV_NN_KERNELS_WINOGRAD_TILES_H
+#define DV_NN_KERNELS_WINOGRAD_TILES_H
+
+#include "nn/kernels/winograd.h"
+
+#include <immintrin.h>
+
+enum { LANES = 8, KERNEL = 3, PANEL = DV_WINOGRAD_PANEL, SIDE = DV_WINOGRAD_SIDE, MOST = DV_WINOGRAD_MOST_SIDE };
+
+typedef __m256 lanes;
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS lanes all(float value) {
+    return _mm256_set1_ps(value);
+}
+
+/* x y + z, z - x y */
+ALWAYS lanes fused(lanes x, float y, lanes z) {
+    return _mm256_fmadd_ps(x, all(y), z);
+}
+
+ALWAYS lanes fused_less(lanes x, float y, lanes z) {
+    return _mm256_fnmadd_ps(x, all(y), z);
+}
+
+/* A transform in one variable. It is a constant wherever it is given, and so are the numbers of what it takes and
+ * makes. */
+typedef void (*line_transform)(const lanes *x, lanes *y);
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+ALWAYS bool is_whole(const dv_winograd_pixels *pixels, int side) {
+    return pixels->top == 0 && pixels->left == 0 && pixels->bottom == side && pixels->right == side;
+}
+
+ALWAYS bool has_pixel(const dv_winograd_pixels *pixels, int i, int j) {
+    return i >= pixels->top && i < pixels->bottom && j >= pixels->left && j < pixels->right;
+}
+
+/* The place of line `line` in a walk over lines that are `stride` floats apart. It keeps the compiler from finding all
+ * of a tile's addresses beforehand: it has no registers for so many. */
+ALWAYS const float *step(const float *pointer, int line, size_t stride) {
+    pointer += line > 0 ? stride : 0;
+    __asm__("" : "+r"(pointer));
+    return pointer;
+}
+
+/* Lanes of the pixels of line `i`, those that the tile does not have as zeros. */
+ALWAYS void load_line(const dv_winograd_pixels *pixels, const float *line, int i, int side, bool whole, lanes *x) {
+    for (int j = 0; j < side; j++)
+        x[j] =
+            whole || has_pixel(pixels, i, j) ? _mm256_loadu_ps(line + (size_t)j * pixels->pixel) : _mm256_setzero_ps();
+}
+
+/* `from` pixels along a side to `to` points. */
+ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line,
+                           size_t channels, float *points, size_t stride, size_t panel_stride) {
+    for (size_t c = 0; c < channels; c += LANES) {
+        lanes lines[MOST][MOST];
+        const float *src = pixels->data + c;
+        for (int i = 0; i < from; i++) {
+            lanes x[MOST];
+            src = step(src, i, pixels->row);
+            load_line(pixels, src, i, from, whole, x);
+            line(x, lines[i]);
+        }
+        float *dst = points + c / PANEL * panel_stride + c % PANEL;
+        for (int j = 0; j < to; j++) {
+            lanes x[MOST], y[MOST];
+            dst = (float *)step(dst, j, stride);
+            for (int i = 0; i < from; i++)
+                x[i] = lines[i][j];
+            line(x, y);
+            for (int i = 0; i < to; i++)
+                _mm256_storeu_ps(dst + (size_t)(i * to) * stride, y[i]);
+        }
+    }
+}
+
+/* The other way, `from` points to `to` pixels, to which the bias is added. */
+ALWAYS void points_to_tile(const float *points, size_t stride, size_t channels, const float *bias,
+                           const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line) {
+    for (size_t c = 0; c < channels; c += LANES) {
+        lanes columns[MOST][MOST], added = bias ? _mm256_loadu_ps(bias + c) : _mm256_setzero_ps();
+        const float *src = points + c;
+        for (int j = 0; j < from; j++) {
+            lanes x[MOST], y[MOST];
+            src = step(src, j, stride);
+            for (int i = 0; i < from; i++)
+                x[i] = _mm256_loadu_ps(src + (size_t)(i * from) * stride);
+            line(x, y);
+            for (int i = 0; i < to; i++)
+                columns[i][j] = y[i];
+        }
+        float *dst = pixels->data + c;
+        for (int i = 0; i < to; i++) {
+            lanes y[MOST];
+            dst = (float *)step(dst, i, pixels->row);
+            line(columns[i], y);
+            for (int j = 0; j < to; j++)
+                if (whole || has_pixel(pixels, i, j))
+                    _mm256_storeu_ps(dst + (size_t)j * pixels->pixel, _mm256_add_ps(y[j], added));
+        }
+    }
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+/* Where a layout has weight `w` of 3x3. */
+ALWAYS int place_of(const dv_winograd_weights *layout, int w) {
+    return layout->turned ? KERNEL * KERNEL - 1 - w : w;
+}
+
+/* The weights of a panel's row to points, each times what its point has along both sides. */
+ALWAYS void weights_to_points(const float *plain, const dv_winograd_weights *layout, const float *scales,
+                              line_transform line, float *panel, size_t stride) {
+    float square[KERNEL * KERNEL][PANEL];
+    for (int w = 0; w < KERNEL * KERNEL; w++)
+        for (int column = 0; column < PANEL; column++)
+            square[w][column] = plain[column * layout->column_stride + place_of(layout, w)];
+    for (int c = 0; c < PANEL; c += LANES) {
+        lanes rows[KERNEL][SIDE];
+        for (int i = 0; i < KERNEL; i++) {
+            lanes x[KERNEL];
+            for (int j = 0; j < KERNEL; j++)
+                x[j] = _mm256_loadu_ps(square[i * KERNEL + j] + c);
+            line(x, rows[i]);
+        }
+        for (int j = 0; j < SIDE; j++) {
+            lanes x[KERNEL], y[SIDE];
+            for (int i = 0; i < KERNEL; i++)
+                x[i] = rows[i][j];
+            line(x, y);
+            for (int i = 0; i < SIDE; i++)
+                _mm256_storeu_ps(panel + (size_t)(i * SIDE + j) * stride + c,
+                                 _mm256_mul_ps(y[i], all(scales[i] * scales[j])));
+        }
+    }
+}
+
+/* The other way, of a gradient: adds to it. */
+ALWAYS void points_to_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, const float *scales,
+                              line_transform line, float *plain) {
+    float square[KERNEL * KERNEL][PANEL];
+    for (int c = 0; c < PANEL; c += LANES) {
+        lanes rows[SIDE][KERNEL];
+        for (int i = 0; i < SIDE; i++) {
+            lanes x[SIDE];
+            for (int j = 0; j < SIDE; j++)
+                x[j] = _mm256_mul_ps(_mm256_loadu_ps(panel + (size_t)(i * SIDE + j) * stride + c),
+                                     all(scales[i] * scales[j]));
+            line(x, rows[i]);
+        }
+        for (int j = 0; j < KERNEL; j++) {
+            lanes x[SIDE], y[KERNEL];
+            for (int i = 0; i < SIDE; i++)
+                x[i] = rows[i][j];
+            line(x, y);
+            for (int i = 0; i < KERNEL; i++)
+                _mm256_storeu_ps(square[i * KERNEL + j] + c, y[i]);
+        }
+    }
+    for (int column = 0; column < PANEL; column++)
+        for (int w = 0; w < KERNEL * KERNEL; w++)
+            plain[column * layout->column_stride + place_of(layout, w)] += square[w][column];
+}
+
+#endif
