@@ -1,7 +1,7 @@
 /* division data fetch: downloads a published data set, checks it, unpacks it. */
 #include "cli.h"
-#include "data.h"
 #include "download.h"
+#include "live.h"
 #include "md5.h"
 #include "options.h"
 #include "untar.h"
@@ -71,7 +71,7 @@ static int check_digest(const settings *chosen, const char *path) {
 
 static int fetch(const settings *chosen) {
     char path[PATH_BYTES];
-    data_line line = data_line_new(chosen->quiet);
+    cli_live line = cli_live_new(chosen->quiet);
     dv_error error;
     size_t files;
     snprintf(path, sizeof path, "%s/%s.tar.gz.part", chosen->folder, chosen->set->name);

@@ -1,6 +1,6 @@
 /* division data lmdb: an image folder to LMDB files, and verifying them. */
 #include "cli.h"
-#include "data.h"
+#include "live.h"
 #include "options.h"
 
 #include <division/lmdb.h>
@@ -10,18 +10,18 @@
 static const char *const split_names[DV_SPLIT_COUNT] = {[DV_TRAIN] = "train", [DV_TEST] = "val"};
 
 static void show_progress(void *context, const dv_lmdb_progress *progress) {
-    data_line *line = context;
+    cli_live *line = context;
     char left[CLI_LEFT_TEXT];
-    if (!data_line_due(line))
+    if (!cli_live_due(line))
         return;
     double speed = (double)(progress->all_done - progress->kept) / (progress->seconds > 0 ? progress->seconds : 1);
-    data_line_draw(line, "%s %s  %zu/%zu  %.0f images/s%s", progress->verifying ? "verifying" : "writing",
-                   split_names[progress->split], progress->done, progress->images, speed,
-                   cli_left_text(progress->seconds_left, left));
+    cli_live_draw(line, "%s %s  %zu/%zu  %.0f images/s%s", progress->verifying ? "verifying" : "writing",
+                  split_names[progress->split], progress->done, progress->images, speed,
+                  cli_left_text(progress->seconds_left, left));
 }
 
 static void show_corrupt(void *context, const char *text) {
-    data_line_wipe(context);
+    cli_live_wipe(context);
     fflush(stdout);
     cli_fail("%s: it is kept as it is", text);
 }
@@ -41,14 +41,14 @@ static void print_result(const dv_lmdb_result *result, int verified_only) {
 }
 
 static int run(const char *source, const char *destination, const dv_lmdb_options *options, int quiet) {
-    data_line line = data_line_new(quiet);
+    cli_live line = cli_live_new(quiet);
     dv_lmdb_calls calls = {show_progress, show_corrupt, &line, &cli_interrupted};
     dv_lmdb_result result;
     dv_error error;
     cli_catch_interrupts();
     dv_status status = source != NULL ? dv_lmdb_convert(source, destination, options, &calls, &result, &error)
                                       : dv_lmdb_verify(destination, &calls, &result, &error);
-    data_line_wipe(&line);
+    cli_live_wipe(&line);
     if (status != DV_OK)
         return cli_report(&error);
     if (!result.complete) {

@@ -19,7 +19,7 @@ typedef struct transfer {
     const char *url, *path;
     FILE *stream;
     curl_off_t before; /* bytes that were there */
-    data_line *line;
+    cli_live *line;
     char message[CURL_ERROR_SIZE];
 } transfer;
 
@@ -29,12 +29,12 @@ static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t unus
     char done[CLI_BYTES_TEXT], all[CLI_BYTES_TEXT], rate[CLI_BYTES_TEXT], left[CLI_LEFT_TEXT];
     (void)unused_1;
     (void)unused_2;
-    if (total <= 0 || !data_line_due(t->line))
+    if (total <= 0 || !cli_live_due(t->line))
         return 0;
     curl_easy_getinfo(t->curl, CURLINFO_SPEED_DOWNLOAD_T, &speed);
-    data_line_draw(t->line, "%s of %s  %s/s%s", cli_bytes_text((double)(t->before + now), done),
-                   cli_bytes_text((double)(t->before + total), all), cli_bytes_text((double)speed, rate),
-                   cli_left_text(speed > 0 ? (double)(total - now) / (double)speed : NAN, left));
+    cli_live_draw(t->line, "%s of %s  %s/s%s", cli_bytes_text((double)(t->before + now), done),
+                  cli_bytes_text((double)(t->before + total), all), cli_bytes_text((double)speed, rate),
+                  cli_left_text(speed > 0 ? (double)(total - now) / (double)speed : NAN, left));
     return 0;
 }
 
@@ -93,20 +93,20 @@ static dv_status run(transfer *t, dv_error *error) {
                      t->message[0] != '\0' ? t->message : curl_easy_strerror(code));
 }
 
-dv_status download(const char *url, const char *path, data_line *line, dv_error *error) {
+dv_status download(const char *url, const char *path, cli_live *line, dv_error *error) {
     transfer t = {.url = url, .path = path, .line = line};
     curl_global_init(CURL_GLOBAL_DEFAULT);
     t.curl = curl_easy_init();
     dv_status status = t.curl != NULL ? run(&t, error) : cli_error(error, DV_ERROR_MEMORY, "no memory for a download");
     curl_easy_cleanup(t.curl);
     curl_global_cleanup();
-    data_line_wipe(line);
+    cli_live_wipe(line);
     return status;
 }
 
 #else
 
-dv_status download(const char *url, const char *path, data_line *line, dv_error *error) {
+dv_status download(const char *url, const char *path, cli_live *line, dv_error *error) {
     (void)line;
     return cli_error(error, DV_ERROR_UNSUPPORTED,
                      "this program was built without libcurl: download %.100s to %.80s by hand", url, path);

@@ -2,6 +2,7 @@
 #ifndef DV_CLI_TRAIN_H
 #define DV_CLI_TRAIN_H
 
+#include "live.h"
 #include "options.h"
 
 #include <division/checkpoint.h>
@@ -47,12 +48,9 @@ void train_tell_difference(void *context, const char *text);
 /* The screen: where the live line stands, and what it may show. */
 typedef struct train_screen {
     int quiet, json; /* nothing; JSON lines instead of text */
-    int live;        /* stdout is a terminal */
-    int drawn;       /* a live line is there to be wiped */
-    double last;     /* when something was last shown, in seconds */
+    cli_live line;
 } train_screen;
 
-/* Begins: decides whether the live line can be drawn. */
 train_screen train_screen_new(const train_settings *settings);
 
 /* The plan, before the first step: one line with bytes by purpose, and what the loaders take. */

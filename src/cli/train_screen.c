@@ -6,30 +6,14 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
-#include <unistd.h>
-
-static const double LIVE_SECONDS = 0.1, PLAIN_SECONDS = 60;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 train_screen train_screen_new(const train_settings *settings) {
-    return (train_screen){.quiet = settings->quiet,
-                          .json = settings->json,
-                          .live = isatty(STDOUT_FILENO) && !settings->quiet && !settings->json,
-                          .last = now()};
+    return (train_screen){
+        .quiet = settings->quiet, .json = settings->json, .line = cli_live_new(settings->quiet || settings->json)};
 }
 
 void train_screen_wipe(train_screen *screen) {
-    if (!screen->drawn)
-        return;
-    fputs("\r\033[K", stdout);
-    fflush(stdout);
-    screen->drawn = 0;
+    cli_live_wipe(&screen->line);
 }
 
 static int silent(const train_screen *screen) {
@@ -64,19 +48,12 @@ void train_screen_resume(train_screen *screen, const dv_train_state *state, int 
 
 void train_screen_step(train_screen *screen, const dv_train_progress *progress) {
     char left[CLI_LEFT_TEXT], peak[CLI_BYTES_TEXT];
-    double time = now();
-    if (silent(screen) || time - screen->last < (screen->live ? LIVE_SECONDS : PLAIN_SECONDS))
+    if (!cli_live_due(&screen->line))
         return;
-    train_screen_wipe(screen);
-    printf("epoch %zu/%zu  %s %zu/%zu  loss %.4f  top-1 %.2f %%  %.0f images/s%s  peak %s", progress->epoch,
-           progress->epochs, progress->testing ? "test" : "step", progress->step, progress->steps, progress->loss,
-           progress->top1, progress->images_per_second, cli_left_text(progress->seconds_left, left),
-           cli_bytes_text((double)progress->peak_bytes, peak));
-    if (!screen->live)
-        printf("\n");
-    fflush(stdout);
-    screen->drawn = screen->live;
-    screen->last = time;
+    cli_live_draw(&screen->line, "epoch %zu/%zu  %s %zu/%zu  loss %.4f  top-1 %.2f %%  %.0f images/s%s  peak %s",
+                  progress->epoch, progress->epochs, progress->testing ? "test" : "step", progress->step,
+                  progress->steps, progress->loss, progress->top1, progress->images_per_second,
+                  cli_left_text(progress->seconds_left, left), cli_bytes_text((double)progress->peak_bytes, peak));
 }
 
 static void print_epoch(const dv_epoch_record *record, size_t epochs) {
