@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -166,7 +167,8 @@ static bool read_meta(const uint8_t *file, size_t bytes, int number, size_t page
            size <= MOST_PAGE && (size & (size - 1)) == 0 && (number == 0 || size == page_bytes);
 }
 
-dv_status dv_lmdb_pages_check(const uint8_t *file, size_t bytes, dv_error *error) {
+/* All of a file that is in memory. */
+static dv_status check_file(const uint8_t *file, size_t bytes, dv_error *error) {
     meta metas[2];
     if (!read_meta(file, bytes, 0, 0, &metas[0]) ||
         !read_meta(file, bytes, 1, metas[0].tables[0].page_bytes, &metas[1]))
@@ -197,7 +199,7 @@ dv_status dv_lmdb_file_check(const char *path, dv_error *error) {
         return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the path and the device", dv_file_shown(path),
                        strerror(code));
     (void)madvise(mapped, (size_t)status.st_size, MADV_RANDOM); /* records lie between the pages that are read */
-    dv_status result = dv_lmdb_pages_check(mapped, (size_t)status.st_size, &inner);
+    dv_status result = check_file(mapped, (size_t)status.st_size, &inner);
     (void)munmap(mapped, (size_t)status.st_size);
     return result == DV_OK ? DV_OK : dv_fail(error, result, "%s: %.150s", dv_file_shown(path), inner.text);
 }

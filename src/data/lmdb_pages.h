@@ -3,15 +3,10 @@
 #define DV_DATA_LMDB_PAGES_H
 
 #include <division/status.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* LMDB takes the pages of its trees on trust: a damaged one would end the process. So those that lead to the records,
- * and those that say which pages are free, must be there and be sound. What the records hold their checksums tell.
- * Fails with DV_ERROR_FORMAT and a text without the file's name. `file` is aligned as a page. */
-dv_status dv_lmdb_pages_check(const uint8_t *file, size_t bytes, dv_error *error);
-
-/* The same for a file, which it names. It reads about 30 bytes a record. */
+ * and those that say which pages are free, must be there and be sound. What the records hold their checksums tell. It
+ * reads about 30 bytes a record. What is wrong is DV_ERROR_FORMAT. */
 dv_status dv_lmdb_file_check(const char *path, dv_error *error);
 
 #endif

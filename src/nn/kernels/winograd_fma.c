@@ -79,29 +79,18 @@ ALWAYS void results_3(const lanes *x, lanes *y) {
 
 /* ---- tiles and weights ---------------------------------------------------------------------- */
 
-/* Each for tiles that are whole and for those at an edge. */
-
 static void input(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride) {
-    if (is_whole(pixels, REACH))
-        tile_to_points(pixels, true, REACH, SIDE, input_line, channels, points, stride, PANEL);
-    else
-        tile_to_points(pixels, false, REACH, SIDE, input_line, channels, points, stride, PANEL);
+    tile_to_points(pixels, REACH, SIDE, input_line, channels, points, stride, PANEL);
 }
 
 static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
                      size_t panel_stride) {
-    if (is_whole(pixels, TILE))
-        tile_to_points(pixels, true, TILE, SIDE, values_of_4, channels, points, stride, panel_stride);
-    else
-        tile_to_points(pixels, false, TILE, SIDE, values_of_4, channels, points, stride, panel_stride);
+    tile_to_points(pixels, TILE, SIDE, values_of_4, channels, points, stride, panel_stride);
 }
 
 static void output(const float *points, size_t stride, size_t channels, const float *bias,
                    const dv_winograd_pixels *pixels) {
-    if (is_whole(pixels, TILE))
-        points_to_tile(points, stride, channels, bias, pixels, true, SIDE, TILE, results_4);
-    else
-        points_to_tile(points, stride, channels, bias, pixels, false, SIDE, TILE, results_4);
+    points_to_tile(points, stride, channels, bias, pixels, SIDE, TILE, results_4);
 }
 
 static void weights(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride) {

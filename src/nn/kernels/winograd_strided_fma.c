@@ -92,41 +92,26 @@ ALWAYS void results_3(const lanes *x, lanes *y) {
 /* ---- tiles and weights ---------------------------------------------------------------------- */
 
 static void input(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride) {
-    if (is_whole(pixels, REACH))
-        tile_to_points(pixels, true, REACH, POINTS, input_line, channels, points, stride, PANEL);
-    else
-        tile_to_points(pixels, false, REACH, POINTS, input_line, channels, points, stride, PANEL);
+    tile_to_points(pixels, REACH, POINTS, input_line, channels, points, stride, PANEL);
 }
 
 static void gradient(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride,
                      size_t panel_stride) {
-    if (is_whole(pixels, TILE))
-        tile_to_points(pixels, true, TILE, POINTS, values_of_4, channels, points, stride, panel_stride);
-    else
-        tile_to_points(pixels, false, TILE, POINTS, values_of_4, channels, points, stride, panel_stride);
+    tile_to_points(pixels, TILE, POINTS, values_of_4, channels, points, stride, panel_stride);
 }
 
 static void output(const float *points, size_t stride, size_t channels, const float *bias,
                    const dv_winograd_pixels *pixels) {
-    if (is_whole(pixels, TILE))
-        points_to_tile(points, stride, channels, bias, pixels, true, POINTS, TILE, results_4);
-    else
-        points_to_tile(points, stride, channels, bias, pixels, false, POINTS, TILE, results_4);
+    points_to_tile(points, stride, channels, bias, pixels, POINTS, TILE, results_4);
 }
 
 static void back_input(const dv_winograd_pixels *pixels, size_t channels, float *points, size_t stride) {
-    if (is_whole(pixels, PAIRS))
-        tile_to_points(pixels, true, PAIRS, POINTS, back_input_line, channels, points, stride, PANEL);
-    else
-        tile_to_points(pixels, false, PAIRS, POINTS, back_input_line, channels, points, stride, PANEL);
+    tile_to_points(pixels, PAIRS, POINTS, back_input_line, channels, points, stride, PANEL);
 }
 
 static void back_output(const float *points, size_t stride, size_t channels, const float *bias,
                         const dv_winograd_pixels *pixels) {
-    if (is_whole(pixels, 2 * TILE))
-        points_to_tile(points, stride, channels, bias, pixels, true, POINTS, 2 * TILE, back_results_8);
-    else
-        points_to_tile(points, stride, channels, bias, pixels, false, POINTS, 2 * TILE, back_results_8);
+    points_to_tile(points, stride, channels, bias, pixels, POINTS, 2 * TILE, back_results_8);
 }
 
 static void weights(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride) {

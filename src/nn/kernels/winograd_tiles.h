@@ -55,9 +55,9 @@ ALWAYS void load_line(const dv_winograd_pixels *pixels, const float *line, int i
             whole || has_pixel(pixels, i, j) ? _mm256_loadu_ps(line + (size_t)j * pixels->pixel) : _mm256_setzero_ps();
 }
 
-/* `from` pixels along a side to `to` points. */
-ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line,
-                           size_t channels, float *points, size_t stride, size_t panel_stride) {
+/* tile_to_points for a tile that is whole, or for one at an edge: `whole` is a constant. */
+ALWAYS void read_tile(const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line,
+                      size_t channels, float *points, size_t stride, size_t panel_stride) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[MOST][MOST];
         const float *src = pixels->data + c;
@@ -80,9 +80,18 @@ ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, bool whole, int fro
     }
 }
 
-/* The other way, `from` points to `to` pixels, to which the bias is added. */
-ALWAYS void points_to_tile(const float *points, size_t stride, size_t channels, const float *bias,
-                           const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line) {
+/* `from` pixels along a side to `to` points. */
+ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, int from, int to, line_transform line, size_t channels,
+                           float *points, size_t stride, size_t panel_stride) {
+    if (is_whole(pixels, from))
+        read_tile(pixels, true, from, to, line, channels, points, stride, panel_stride);
+    else
+        read_tile(pixels, false, from, to, line, channels, points, stride, panel_stride);
+}
+
+/* points_to_tile, likewise. */
+ALWAYS void write_tile(const float *points, size_t stride, size_t channels, const float *bias,
+                       const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes columns[MOST][MOST], added = bias ? _mm256_loadu_ps(bias + c) : _mm256_setzero_ps();
         const float *src = points + c;
@@ -105,6 +114,15 @@ ALWAYS void points_to_tile(const float *points, size_t stride, size_t channels, 
                     _mm256_storeu_ps(dst + (size_t)j * pixels->pixel, _mm256_add_ps(y[j], added));
         }
     }
+}
+
+/* The other way, `from` points to `to` pixels, to which the bias is added. */
+ALWAYS void points_to_tile(const float *points, size_t stride, size_t channels, const float *bias,
+                           const dv_winograd_pixels *pixels, int from, int to, line_transform line) {
+    if (is_whole(pixels, to))
+        write_tile(points, stride, channels, bias, pixels, true, from, to, line);
+    else
+        write_tile(points, stride, channels, bias, pixels, false, from, to, line);
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
