@@ -19,6 +19,7 @@ typedef struct fixture {
     dv_train_state state;
     dv_train_result result;
     size_t begun, records, steps, tests, saves;
+    double slowest, longest; /* speed and time left, of those told while training */
     dv_epoch_record record[MOST_RECORDS];
     size_t stop_at; /* sets `stop` after so many steps */
     volatile sig_atomic_t stop;
@@ -56,6 +57,10 @@ static void count_step(void *context, const dv_train_progress *progress) {
     assert_true(progress->step >= 1 && progress->step <= progress->steps);
     assert_true(progress->epoch >= 1 && progress->epoch <= progress->epochs);
     assert_true(isfinite(progress->loss) && progress->top1 >= 0 && progress->top1 <= 100);
+    if (!progress->testing) {
+        f->slowest = fmin(f->slowest, progress->images_per_second);
+        f->longest = fmax(f->longest, progress->seconds_left);
+    }
     f->steps += !progress->testing;
     f->tests += progress->testing != 0;
     f->stop = f->stop_at > 0 && f->steps >= f->stop_at;
@@ -83,6 +88,7 @@ static fixture *fixture_new(const char *method) {
     f->options = dv_train_options_default();
     f->options.epochs = 3;
     f->state = dv_train_state_default();
+    f->slowest = INFINITY;
     f->calls = (dv_train_calls){count_begin, count_step, keep_record, count_save, f, &f->stop};
     build(f, method);
     return f;
@@ -199,6 +205,22 @@ static void test_goes_on(void **state) {
         fixture_free(second);
     }
     fixture_free(whole);
+}
+
+/* An epoch that another process began, a million seconds ago, does not slow what is told; the log counts them. */
+static void test_speed(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->stop_at = 4;
+    train(f);
+    assert_true(f->slowest > 1 && f->longest < 1e5);
+    f->state.seconds += 1e6;
+    f->stop_at = f->stop = 0;
+    train(f);
+    assert_int_equal(f->steps, 30);
+    assert_true(f->slowest > 1 && f->longest < 1e5);
+    assert_true(f->record[1].epoch == 1 && f->record[1].seconds > 1e6 && f->record[1].images_per_second < 1);
+    fixture_free(f);
 }
 
 /* What was trained with another seed or batch is no beginning for this training; one that is done has nothing left. */
@@ -365,7 +387,7 @@ int main(void) {
         cmocka_unit_test(test_records),         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_accumulation),    cmocka_unit_test(test_stops),     cmocka_unit_test(test_failures),
         cmocka_unit_test(test_does_not_begin),  cmocka_unit_test(test_explosion), cmocka_unit_test(test_other_states),
-        cmocka_unit_test(test_saves_meanwhile), cmocka_unit_test(test_average),
+        cmocka_unit_test(test_saves_meanwhile), cmocka_unit_test(test_average),   cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

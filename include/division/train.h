@@ -191,7 +191,7 @@ typedef struct dv_train_progress {
     size_t step, steps;       /* of this epoch, from 1; while testing: batches */
     int testing;              /* else training */
     double loss, top1;        /* means of this epoch so far, percent */
-    double images_per_second; /* of this epoch so far */
+    double images_per_second; /* of this epoch so far, since this call */
     double seconds_left;      /* of all epochs; NaN while it can't be known */
     double learning_rate;
     size_t peak_bytes;

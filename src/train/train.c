@@ -21,6 +21,7 @@ typedef struct training {
     size_t data_images;     /* to learn from */
     dv_loader *loader;      /* of those */
     dv_loader *test_loader; /* of the others; both stay, so that corrupt images are told of once */
+    dv_train_state begun;   /* as the state was when this process took up the epoch, perhaps in its midst */
     double test_seconds;    /* that the last test took */
     double saved;           /* when the state was last saved */
     bool stopped;
@@ -112,10 +113,15 @@ static uint64_t all_steps(const training *t) {
     return t->options->steps > 0 && t->options->steps < all ? t->options->steps : all;
 }
 
+/* Speed and time left are told from what this process did of the epoch: another may have been slower or faster. */
+static double seconds_of_epoch(const training *t) {
+    return t->state->seconds - t->begun.seconds;
+}
+
 static double seconds_left(const training *t) {
     uint64_t all = all_steps(t), left = all > t->state->step ? all - t->state->step : 0;
     double tests = (double)(t->options->epochs - epoch_of(t->state) - 1) * t->test_seconds;
-    return t->state->seconds / (double)steps_in_epoch(t->state) * (double)left + tests;
+    return seconds_of_epoch(t) / (double)(t->state->step - t->begun.step) * (double)left + tests;
 }
 
 static void tell(const training *t, double rate) {
@@ -128,7 +134,7 @@ static void tell(const training *t, double rate) {
                                   .steps = state->steps_per_epoch,
                                   .loss = dv_mean(state->loss, state->images),
                                   .top1 = dv_percent(state->correct, state->images),
-                                  .images_per_second = (double)state->images / state->seconds,
+                                  .images_per_second = (double)(state->images - t->begun.images) / seconds_of_epoch(t),
                                   .seconds_left = seconds_left(t),
                                   .learning_rate = rate,
                                   .peak_bytes = dv_memory_peak()};
@@ -200,14 +206,15 @@ static dv_status step(training *t, double rate, dv_error *error) {
 static dv_status train_epoch(training *t, dv_epoch_record *record, dv_error *error) {
     dv_train_state *state = t->state;
     uint64_t end = (uint64_t)(record->epoch) * state->steps_per_epoch;
-    double start = dv_now(), before = state->seconds;
+    double start = dv_now();
+    t->begun = *state;
     while (state->step < end && state->step < all_steps(t)) {
         t->stopped = dv_stop_asked(t->calls);
         if (t->stopped)
             break;
         double rate = dv_schedule_rate(&t->options->schedule, state->step, state->steps_per_epoch, t->options->epochs);
         DV_TRY(step(t, rate, error));
-        state->seconds = before + dv_now() - start;
+        state->seconds = t->begun.seconds + dv_now() - start;
         tell(t, rate);
         if (state->step < end)
             DV_TRY(save_meanwhile(t, error));
