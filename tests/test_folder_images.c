@@ -2,6 +2,7 @@
 #include "images.h"
 
 #include <division/data.h>
+#include <unistd.h>
 
 static const char *name(void **state, char *text) {
     snprintf(text, FOLDER_PATH_BYTES, "folder:%.512s", (const char *)*state);
@@ -19,8 +20,9 @@ static void put(void **state, const char *file, size_t side, unsigned seed) {
 }
 
 static void test_order(void **state) {
-    static const char *const folders[] = {"train", "val", "train/b", "train/B", "train/a", "val/b", "val/B"};
-    static const int32_t labels[] = {0, 1, 1, 2};
+    static const char *const folders[] = {"train",   "val",   "train/b", "train/B",
+                                          "train/a", "val/b", "val/B",   "train/a/folder.jpg"};
+    static const int32_t labels[] = {0, 1, 1, 2, 2};
     char text[FOLDER_PATH_BYTES], path[FOLDER_PATH_BYTES];
     static uint8_t image[224 * 224 * 3];
     int32_t label;
@@ -33,18 +35,20 @@ static void test_order(void **state) {
     put(state, "train/B/x.JPEG", 50, 4);
     put(state, "train/a/.hidden.jpg", 40, 3);
     put(state, "val/b/v.jpg", 20, 5);
+    assert_int_equal(symlink("folder.jpg", folder_path(state, "train/a/link.jpg", path)), 0); /* to a folder */
+    assert_int_equal(symlink("../b/1.jpg", folder_path(state, "train/b/2.jpg", path)), 0);
     images_write_file(folder_path(state, "train/a/notes.txt", path), "hello", 5);
     images_write_file(folder_path(state, "train/README", path), "hello", 5);
     assert_ok(dv_dataset_open(name(state, text), &data, &error));
     dv_dataset_shape shape = dv_dataset_describe(data);
     assert_int_equal(shape.classes, 3);
-    assert_int_equal(shape.images[DV_TRAIN], 4);
+    assert_int_equal(shape.images[DV_TRAIN], 5);
     assert_int_equal(shape.images[DV_TEST], 1);
     assert_int_equal(shape.side, 224);
     assert_string_equal(dv_dataset_class_name(data, 0), "B");
     assert_string_equal(dv_dataset_class_name(data, 2), "b");
     assert_null(dv_dataset_class_name(data, 3));
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         assert_ok(dv_dataset_load(data, DV_TRAIN, i, image, &label, &error));
         assert_int_equal(label, labels[i]);
     }
@@ -69,6 +73,7 @@ static void test_broken(void **state) {
     make(state, "train/cat");
     assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_IO, "val: No such file");
     make(state, "val");
+    make(state, "train/cat/folder.jpg");
     assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "train/cat has no images");
     put(state, "train/cat/1.jpg", 20, 1);
     assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "val has no images");

@@ -52,9 +52,8 @@ static bool ends_like_an_image(const char *name) {
     return false;
 }
 
-/* A folder is none, whatever its name. */
-static int is_image(const struct dirent *entry) {
-    return entry->d_name[0] != '.' && entry->d_type != DT_DIR && ends_like_an_image(entry->d_name);
+static int is_named_image(const struct dirent *entry) {
+    return entry->d_name[0] != '.' && ends_like_an_image(entry->d_name);
 }
 
 static int is_shown(const struct dirent *entry) {
@@ -79,6 +78,16 @@ static dv_status list(const char *path, int (*filter)(const struct dirent *), st
     return dv_fail(error, DV_ERROR_IO,
                    "could not read the folder %s: %s: images are to be in train/CLASS/ and val/CLASS/",
                    dv_file_shown(path), strerror(errno));
+}
+
+/* Or a link to one. The file is asked only where the entry does not say what it is: there are a million of them. */
+static bool is_folder(const char *parent, const struct dirent *entry) {
+    char path[PATH_BYTES + NAME_BYTES];
+    struct stat status;
+    if (entry->d_type == DT_REG || entry->d_type == DT_DIR)
+        return entry->d_type == DT_DIR;
+    snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 /* ---- listing ------------------------------------------------------------------------------- */
@@ -112,7 +121,7 @@ static dv_status add_name(listing *to, const char *name, dv_error *error) {
     return DV_OK;
 }
 
-/* Adds the files of a class. Classes of the test may have none. */
+/* Adds the images of a class; folders are none, whatever their names. Classes of the test may have none. */
 static dv_status add_class(folder *data, dv_split split, size_t label, dv_error *error) {
     char path[PATH_BYTES];
     struct dirent **entries;
@@ -123,22 +132,16 @@ static dv_status add_class(folder *data, dv_split split, size_t label, dv_error 
     struct stat status;
     if (split == DV_TEST && stat(path, &status) != 0 && errno == ENOENT)
         return DV_OK;
-    DV_TRY(list(path, is_image, &entries, &count, error));
+    DV_TRY(list(path, is_named_image, &entries, &count, error));
     dv_status result = DV_OK;
     for (int i = 0; i < count && result == DV_OK; i++)
-        result = add_name(to, entries[i]->d_name, error);
+        if (!is_folder(path, entries[i]))
+            result = add_name(to, entries[i]->d_name, error);
     free_entries(entries, count);
-    if (result == DV_OK && count == 0 && split == DV_TRAIN)
+    if (result == DV_OK && to->count == to->first[label] && split == DV_TRAIN)
         return dv_fail(error, DV_ERROR_FORMAT, "%s has no images (.jpg, .jpeg, .png): remove the folder or fill it",
                        dv_file_shown(path));
     return result;
-}
-
-static bool is_folder(const char *parent, const char *name) {
-    char path[PATH_BYTES + NAME_BYTES];
-    struct stat status;
-    snprintf(path, sizeof path, "%s/%s", parent, name);
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 /* Takes the folders of train/ as the classes. */
@@ -147,7 +150,7 @@ static dv_status name_classes(folder *data, const char *path, struct dirent **en
     if (data->base.class_names == NULL)
         return fail_memory(error);
     for (int i = 0; i < count; i++) {
-        if (!is_folder(path, entries[i]->d_name))
+        if (!is_folder(path, entries[i]))
             continue;
         char *name = strdup(entries[i]->d_name);
         if (name == NULL)
@@ -184,7 +187,7 @@ static dv_status check_test_classes(const folder *data, dv_error *error) {
     DV_TRY(list(path, is_shown, &entries, &count, error));
     for (int i = 0; i < count && status == DV_OK; i++) {
         const char *name = entries[i]->d_name;
-        if (is_folder(path, name) &&
+        if (is_folder(path, entries[i]) &&
             bsearch(&name, data->base.class_names, data->base.shape.classes, sizeof(char *), compare_names) == NULL)
             status = dv_fail(error, DV_ERROR_FORMAT, "%s/%.80s is no class: train has no such folder",
                              dv_file_shown(path), name);
