@@ -207,6 +207,28 @@ static void test_goes_on(void **state) {
     fixture_free(whole);
 }
 
+/* Tests after every second epoch and the last: the same training. An epoch without one is complete. */
+static void test_tests_seldom(void **state) {
+    (void)state;
+    static const int tested[] = {0, 1, 1};
+    fixture *often = fixture_new("none"), *seldom = fixture_new("none");
+    seldom->options.test_every = 2;
+    train(often);
+    train(seldom);
+    assert_int_equal(seldom->records, 3);
+    assert_int_equal(seldom->tests, 2 * often->tests / 3);
+    for (size_t i = 0; i < 3; i++) {
+        const dv_epoch_record *record = &seldom->record[i];
+        assert_true(record->complete && record->tested == tested[i]);
+        assert_true(tested[i] ? record->test_top1 >= 0 : isnan(record->test_top1));
+        assert_true(record->train_loss == often->record[i].train_loss);
+    }
+    assert_int_equal(dv_train_state_epochs(&seldom->state), 3);
+    assert_same(often, seldom);
+    fixture_free(often);
+    fixture_free(seldom);
+}
+
 /* An epoch that another process began, a million seconds ago, does not slow what is told; the log counts them. */
 static void test_speed(void **state) {
     (void)state;
@@ -388,6 +410,7 @@ int main(void) {
         cmocka_unit_test(test_accumulation),    cmocka_unit_test(test_stops),     cmocka_unit_test(test_failures),
         cmocka_unit_test(test_does_not_begin),  cmocka_unit_test(test_explosion), cmocka_unit_test(test_other_states),
         cmocka_unit_test(test_saves_meanwhile), cmocka_unit_test(test_average),   cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_tests_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

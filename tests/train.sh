@@ -37,6 +37,13 @@ while read -r percent; do
     awk -v p="$percent" 'BEGIN { n = p / 5; exit !(p >= 0 && p <= 100 && n == int(n)) }' || complain "test_top1 $percent is no twentieth"
 done < <(values test_top1 some/where/run/log.jsonl)
 
+# A test after every second epoch, and after the last.
+run "${tiny[@]}" --data synthetic:train=16,test=8 --epochs 3 --test-every 2
+prints '*epoch 1/3 *epoch 2/3 * test top-1 *epoch 3/3 * test top-1 *best test top-1 *'
+[[ $output != *'epoch 1/3 '*test*'epoch 2/3 '* ]] || complain "expected no test after the first epoch"
+run "${tiny[@]}" --test-every 0
+fails 2 "--test-every: '0' is not what it takes: give a whole number from 1 to 100000"
+
 # The same seed gives the same numbers; another seed, others.
 # losses SEED FILE: writes the losses of a short training.
 losses() {

@@ -137,6 +137,7 @@ DV_API size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, c
 typedef struct dv_train_options {
     uint64_t seed;          /* of the order of images; 1 */
     size_t epochs;          /* 1 to 100000; 10 */
+    size_t test_every;      /* test after every so many epochs, and after the last; 1 */
     uint64_t steps;         /* stop after so many steps of the optimizer in all; 0: never */
     size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536; 1 */
     double label_smoothing; /* 0 to less than 1; 0 */
@@ -174,7 +175,7 @@ typedef struct dv_epoch_record {
     size_t epoch;                 /* from 1 */
     uint64_t steps;               /* of the optimizer, since the start of training */
     int complete;                 /* 0: stopped in the middle */
-    int tested;                   /* 0: stopped before the test; then its two figures are NaN */
+    int tested;                   /* 0: no test was due, or it was stopped; then its two figures are NaN */
     int improved;                 /* test_top1 is the best so far */
     double train_loss, test_loss; /* means over images */
     double train_top1, test_top1; /* in percent */
@@ -232,7 +233,7 @@ typedef struct dv_test_result {
 DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
                          const dv_train_calls *calls, dv_test_result *result, dv_error *error);
 
-/* Epochs that are complete and tested. */
+/* Epochs that are complete, with their tests. */
 DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);
 
 #ifdef __cplusplus

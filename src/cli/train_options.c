@@ -41,6 +41,7 @@ static train_settings defaults(void) {
                             .augment = "usual",
                             .batch = 128,
                             .epochs = 10,
+                            .test_every = 1,
                             .accumulate = 1,
                             .save_minutes = 10,
                             .options = dv_train_options_default()};
@@ -57,6 +58,7 @@ static void fill_table(train_choice *choice) {
         {"batch", "N", "images per batch", CLI_INTEGER(&c->batch, 1, 1 << 20)},
         {"accumulate", "N", "batches per step", CLI_INTEGER(&c->accumulate, 1, 65536)},
         {"epochs", "N", "passes over the data", CLI_INTEGER(&c->epochs, 1, 100000)},
+        {"test-every", "N", "test after so many epochs, and after the last", CLI_INTEGER(&c->test_every, 1, 100000)},
         {"steps", "N", "stop after so many steps; 0 for never", CLI_UNSIGNED(&c->steps)},
         {"lr", "RATE", "learning rate", CLI_NUMBER(&o->schedule.rate, 0, 1000)},
         {"schedule", "SCHEDULE", "how the rate goes down", CLI_TEXT(&c->schedule)},
@@ -163,6 +165,7 @@ static int finish(train_settings *chosen) {
     options->loading.resize = (size_t)chosen->resize;
     options->loading.workers = (size_t)chosen->workers;
     options->epochs = (size_t)chosen->epochs;
+    options->test_every = (size_t)chosen->test_every;
     options->accumulate = (size_t)chosen->accumulate;
     options->steps = chosen->steps;
     options->save_seconds = chosen->save_minutes * 60;

@@ -30,12 +30,17 @@ typedef struct training {
 /* ---- options ------------------------------------------------------------------------------- */
 
 dv_train_options dv_train_options_default(void) {
-    return (dv_train_options){
-        .seed = 1, .epochs = 10, .accumulate = 1, .sgd = dv_sgd_options_default(), .schedule = dv_schedule_default()};
+    return (dv_train_options){.seed = 1,
+                              .epochs = 10,
+                              .test_every = 1,
+                              .accumulate = 1,
+                              .sgd = dv_sgd_options_default(),
+                              .schedule = dv_schedule_default()};
 }
 
 dv_status dv_train_check(const dv_train_options *options, dv_error *error) {
     DV_TRY(dv_check_count("epochs", options->epochs, 1, MOST_EPOCHS, error));
+    DV_TRY(dv_check_count("test every", options->test_every, 1, MOST_EPOCHS, error));
     DV_TRY(dv_check_count("accumulate", options->accumulate, 1, MOST_ACCUMULATE, error));
     if (!(options->label_smoothing >= 0 && options->label_smoothing < 1))
         return dv_fail(error, DV_ERROR_OPTION, "label smoothing: %g: must be at least 0 and less than 1",
@@ -120,7 +125,8 @@ static double seconds_of_epoch(const training *t) {
 
 static double seconds_left(const training *t) {
     uint64_t all = all_steps(t), left = all > t->state->step ? all - t->state->step : 0;
-    double tests = (double)(t->options->epochs - epoch_of(t->state) - 1) * t->test_seconds;
+    size_t epochs = t->options->epochs - epoch_of(t->state) - 1;
+    double tests = (double)(epochs / t->options->test_every) * t->test_seconds;
     return seconds_of_epoch(t) / (double)(t->state->step - t->begun.step) * (double)left + tests;
 }
 
@@ -265,13 +271,18 @@ static void describe_training(const training *t, dv_epoch_record *record) {
     record->images_per_second = (double)state->images / state->seconds;
 }
 
-/* Enters a record into the state. After a complete and tested epoch none is under way. */
+/* True if an epoch ends with a test: every so many of them, and when training is done. */
+static bool ends_with_test(const training *t, size_t epoch) {
+    return epoch % t->options->test_every == 0 || t->state->step >= all_steps(t);
+}
+
+/* Enters a record into the state. After a complete epoch, tested if it is to be, none is under way. */
 static void enter(training *t, dv_epoch_record *record) {
     dv_train_state *state = t->state;
     record->improved = record->tested && !(state->best_top1 >= record->test_top1);
     if (record->improved)
         state->best_top1 = record->test_top1;
-    if (!record->complete || !record->tested)
+    if (!record->complete || (ends_with_test(t, record->epoch) && !record->tested))
         return;
     state->all_images += state->images;
     state->all_seconds += record->seconds;
@@ -289,7 +300,7 @@ static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error
     if (t->state->images == 0) /* stopped before the first step */
         return save(t, error);
     describe_training(t, &record);
-    if (!t->stopped)
+    if (!t->stopped && ends_with_test(t, record.epoch))
         DV_TRY(test_epoch(t, &record, error));
     record.seconds = t->state->seconds + (record.tested ? t->test_seconds : 0);
     record.peak_bytes = dv_memory_peak();
