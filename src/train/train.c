@@ -125,9 +125,10 @@ static double seconds_of_epoch(const training *t) {
 
 static double seconds_left(const training *t) {
     uint64_t all = all_steps(t), left = all > t->state->step ? all - t->state->step : 0;
-    size_t epochs = t->options->epochs - epoch_of(t->state) - 1;
-    double tests = (double)(epochs / t->options->test_every) * t->test_seconds;
-    return seconds_of_epoch(t) / (double)(t->state->step - t->begun.step) * (double)left + tests;
+    size_t every = t->options->test_every,
+           tests = (t->options->epochs + every - 1) / every - epoch_of(t->state) / every;
+    return seconds_of_epoch(t) / (double)(t->state->step - t->begun.step) * (double)left +
+           (double)tests * t->test_seconds;
 }
 
 static void tell(const training *t, double rate) {
