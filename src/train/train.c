@@ -125,8 +125,8 @@ static double seconds_of_epoch(const training *t) {
 
 static double seconds_left(const training *t) {
     uint64_t all = all_steps(t), left = all > t->state->step ? all - t->state->step : 0;
-    size_t every = t->options->test_every,
-           tests = (t->options->epochs + every - 1) / every - epoch_of(t->state) / every;
+    size_t every = t->options->test_every, last = (t->options->epochs + every - 1) / every;
+    size_t tests = last - epoch_of(t->state) / every;
     return seconds_of_epoch(t) / (double)(t->state->step - t->begun.step) * (double)left +
            (double)tests * t->test_seconds;
 }
