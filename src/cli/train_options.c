@@ -58,7 +58,7 @@ static void fill_table(train_choice *choice) {
         {"batch", "N", "images per batch", CLI_INTEGER(&c->batch, 1, 1 << 20)},
         {"accumulate", "N", "batches per step", CLI_INTEGER(&c->accumulate, 1, 65536)},
         {"epochs", "N", "passes over the data", CLI_INTEGER(&c->epochs, 1, 100000)},
-        {"test-every", "N", "test after so many epochs, and after the last", CLI_INTEGER(&c->test_every, 1, 100000)},
+        {"test-every", "N", "test after every N epochs, and after the last", CLI_INTEGER(&c->test_every, 1, 100000)},
         {"steps", "N", "stop after so many steps; 0 for never", CLI_UNSIGNED(&c->steps)},
         {"lr", "RATE", "learning rate", CLI_NUMBER(&o->schedule.rate, 0, 1000)},
         {"schedule", "SCHEDULE", "how the rate goes down", CLI_TEXT(&c->schedule)},
