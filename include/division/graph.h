@@ -145,7 +145,8 @@ DV_API float *dv_run_label_weights(dv_run *run);
 /* Parameters and running statistics, in the order of the layers; NULL past the last. */
 DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index);
 
-/* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. */
+/* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. `step` is the
+ * number of the batch in the training, on which dither and dropout depend. */
 DV_API dv_status dv_run_train(dv_run *run, uint64_t step, float label_smoothing, float scale, dv_step_result *result,
                               dv_error *error);
 

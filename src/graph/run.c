@@ -291,13 +291,12 @@ const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index) {
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-/* Adds to a failure where it was and what may help. */
-static dv_status explain(dv_error *error, dv_status status, const char *where, uint64_t step) {
+/* Adds to a failure where it was. */
+static dv_status explain(dv_error *error, dv_status status, const char *where) {
     if (!error)
         return status;
     dv_error inner = *error;
-    const char *advice = status == DV_ERROR_NONFINITE ? ": check the data, or lower the learning rate" : "";
-    return dv_fail(error, status, "%s, step %llu: %.180s%s", where, (unsigned long long)step, inner.text, advice);
+    return dv_fail(error, status, "%s: %s", where, inner.text);
 }
 
 static const char *value_name(const dv_graph *graph, dv_value value) {
@@ -314,16 +313,16 @@ static dv_kept *to_pack(dv_run *run, dv_value value, uint64_t step, bool trainin
 }
 
 /* Packs a value that has just been made, if that is how it is kept. */
-static dv_status pack(dv_run *run, dv_value value, const dv_kept *kept, uint64_t step, dv_error *error) {
+static dv_status pack(dv_run *run, dv_value value, const dv_kept *kept, dv_error *error) {
     if (!kept)
         return DV_OK;
     dv_status status = dv_kept_pack(kept, 0, kept->map.images, piece_at(run, run->plan->values[value].data), error);
-    return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value), step);
+    return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
 static dv_status forward(dv_run *run, uint64_t step, bool training, dv_error *error) {
     dv_graph *graph = run->plan->graph;
-    DV_TRY(pack(run, graph->input, to_pack(run, graph->input, step, training), step, error));
+    DV_TRY(pack(run, graph->input, to_pack(run, graph->input, step, training), error));
     for (size_t i = 0; i < graph->layer_count; i++) {
         dv_layer *layer = &graph->layers[i].layer;
         dv_forward *call = &run->calls[i].forward;
@@ -333,9 +332,9 @@ static dv_status forward(dv_run *run, uint64_t step, bool training, dv_error *er
         call->pack = layer->kind->packs_output ? kept : NULL;
         dv_status status = layer->kind->forward(layer, call, error);
         if (status != DV_OK)
-            return explain(error, status, layer->name, step);
+            return explain(error, status, layer->name);
         if (!layer->kind->packs_output)
-            DV_TRY(pack(run, graph->layers[i].output, kept, step, error));
+            DV_TRY(pack(run, graph->layers[i].output, kept, error));
     }
     return DV_OK;
 }
@@ -348,7 +347,7 @@ static size_t labelled(dv_run *run, size_t images) {
     return images;
 }
 
-static dv_status loss(dv_run *run, uint64_t step, float smoothing, float scale, bool training, dv_step_result *result,
+static dv_status loss(dv_run *run, float smoothing, float scale, bool training, dv_step_result *result,
                       dv_error *error) {
     const dv_graph *graph = run->plan->graph;
     const dv_value_plan *logits = &run->plan->values[graph->logits];
@@ -364,7 +363,7 @@ static dv_status loss(dv_run *run, uint64_t step, float smoothing, float scale, 
     dv_status status = dv_softmax_cross_entropy(&map, piece_at(run, logits->data), &targets, scale,
                                                 training ? piece_at(run, logits->diff) : NULL, &sums, error);
     if (status != DV_OK)
-        return explain(error, status, "loss", step);
+        return explain(error, status, "loss");
     *result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
     return DV_OK;
 }
@@ -379,7 +378,7 @@ static dv_status backward(dv_run *run, uint64_t step, dv_error *error) {
             continue;
         dv_status status = layer->kind->backward(layer, call, error);
         if (status != DV_OK)
-            return explain(error, status, layer->name, step);
+            return explain(error, status, layer->name);
     }
     return DV_OK;
 }
@@ -389,11 +388,11 @@ dv_status dv_run_train(dv_run *run, uint64_t step, float label_smoothing, float 
     if (run->plan->options.inference)
         return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
     DV_TRY(forward(run, step, true, error));
-    DV_TRY(loss(run, step, label_smoothing, scale, true, result, error));
+    DV_TRY(loss(run, label_smoothing, scale, true, result, error));
     return backward(run, step, error);
 }
 
 dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
     DV_TRY(forward(run, 0, false, error));
-    return loss(run, 0, 0, 1, false, result, error);
+    return loss(run, 0, 1, false, result, error);
 }

@@ -199,9 +199,8 @@ static dv_status batch_statistics(const dv_layer *layer, const pair_of_sums *sum
         variance[c] = (float)(square > 0 || isnan(square) ? square : 0);
         if (!isfinite(mean[c]) || !isfinite(variance[c]))
             return dv_fail(error, DV_ERROR_NONFINITE,
-                           "mean %g or variance %g of channel %zu of its input is not finite: look for NaN in the "
-                           "data, or lower the learning rate",
-                           (double)mean[c], (double)variance[c], c);
+                           "mean %g or variance %g of channel %zu of its input is not finite", (double)mean[c],
+                           (double)variance[c], c);
     }
     return DV_OK;
 }

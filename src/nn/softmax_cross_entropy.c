@@ -104,9 +104,8 @@ static size_t rank_of(const softmax *s, size_t class) {
 static dv_status check_label(const dv_map *map, int32_t label, size_t image, dv_error *error) {
     if (label >= 0 && (size_t)label < map->channels)
         return DV_OK;
-    return dv_fail(error, DV_ERROR_ARGUMENT,
-                   "loss: label %d of image %zu is out of range: the model has classes 0 to %zu", (int)label, image,
-                   map->channels - 1);
+    return dv_fail(error, DV_ERROR_ARGUMENT, "label %d of image %zu is out of range: the model has classes 0 to %zu",
+                   (int)label, image, map->channels - 1);
 }
 
 static dv_status check_labels(const dv_map *map, const dv_targets *targets, dv_error *error) {
@@ -116,8 +115,8 @@ static dv_status check_labels(const dv_map *map, const dv_targets *targets, dv_e
             continue;
         float weight = targets->weights[n];
         if (!(weight >= 0 && weight <= 1))
-            return dv_fail(error, DV_ERROR_ARGUMENT,
-                           "loss: the label of image %zu has weight %g: it must be from 0 to 1", n, (double)weight);
+            return dv_fail(error, DV_ERROR_ARGUMENT, "the label of image %zu has weight %g: it must be from 0 to 1", n,
+                           (double)weight);
         if (weight < 1)
             DV_TRY(check_label(map, targets->seconds[n], n, error));
     }
@@ -127,11 +126,10 @@ static dv_status check_labels(const dv_map *map, const dv_targets *targets, dv_e
 static dv_status check(const dv_map *map, const dv_targets *targets, dv_error *error) {
     DV_TRY(dv_map_check(map, error));
     if (map->rank != 0 || (map->type != DV_F32 && map->type != DV_BF16))
-        return dv_fail(error, DV_ERROR_UNSUPPORTED,
-                       "loss: logits are %s %s: they must be f32 or bf16 [images, classes]", dv_type_name(map->type),
-                       dv_shape(map).text);
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "logits are %s %s: they must be f32 or bf16 [images, classes]",
+                       dv_type_name(map->type), dv_shape(map).text);
     if (!(targets->smoothing >= 0 && targets->smoothing <= 1))
-        return dv_fail(error, DV_ERROR_OPTION, "loss: label smoothing is %g: it must be from 0 to 1",
+        return dv_fail(error, DV_ERROR_OPTION, "label smoothing is %g: it must be from 0 to 1",
                        (double)targets->smoothing);
     return check_labels(map, targets, error);
 }
@@ -171,9 +169,7 @@ dv_status dv_softmax_cross_entropy(const dv_map *logits_map, const void *logits,
             bad = stop;
     }
     if (bad < images)
-        return dv_fail(error, DV_ERROR_NONFINITE,
-                       "loss: logits of image %zu are not finite: lower the learning rate, or look for NaN in the data",
-                       bad);
+        return dv_fail(error, DV_ERROR_NONFINITE, "logits of image %zu are not finite", bad);
     *result = (dv_loss_result){0};
     for (size_t p = 0; p < DV_MAX_PARTS; p++) {
         result->loss += parts[p].loss;

@@ -62,6 +62,15 @@ static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_
     calls->progress(calls->context, &progress);
 }
 
+/* Adds the batch, from 1, to what it says when it failed, and what may help. */
+static dv_status explain(dv_error *error, dv_status status, size_t batch) {
+    if (error == NULL)
+        return status;
+    dv_error inner = *error;
+    const char *advice = status == DV_ERROR_NONFINITE ? ": check the data and the training of these weights" : "";
+    return dv_fail(error, status, "test, batch %zu: %.180s%s", batch, inner.text, advice);
+}
+
 dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
                         dv_tally *sum, dv_error *error) {
     double start = dv_now();
@@ -69,7 +78,9 @@ dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epo
     for (size_t i = 0; i < batches && !dv_stop_asked(calls); i++) {
         dv_step_result result;
         DV_TRY(dv_loader_fill(loader, 0, i, dv_run_input(run), dv_run_labels(run), &count, error));
-        DV_TRY(dv_run_evaluate(run, &result, error));
+        dv_status status = dv_run_evaluate(run, &result, error);
+        if (status != DV_OK)
+            return explain(error, status, i + 1);
         dv_tally_add(sum, &result, count);
         tell(calls, epoch, epochs, i + 1, batches, sum, dv_now() - start);
     }

@@ -164,12 +164,15 @@ static dv_status save_meanwhile(training *t, dv_error *error) {
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-/* Adds the learning rate to what a failed step says. */
-static dv_status explain(dv_error *error, dv_status status, double rate) {
-    if (error == NULL || status != DV_ERROR_NONFINITE)
+/* Adds the step to what a batch that failed says, and what may help. */
+static dv_status explain(dv_error *error, dv_status status, uint64_t step, double rate) {
+    if (error == NULL)
         return status;
     dv_error inner = *error;
-    return dv_fail(error, status, "%.210s (the learning rate is %g)", inner.text, rate);
+    if (status != DV_ERROR_NONFINITE)
+        return dv_fail(error, status, "step %llu: %s", (unsigned long long)step, inner.text);
+    return dv_fail(error, status, "step %llu: %.150s: check the data, or use a learning rate below %g, or a warm-up",
+                   (unsigned long long)step, inner.text, rate);
 }
 
 /* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all. */
@@ -182,12 +185,10 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double ra
     dv_mix_batch(&options->mix, options->seed, number, t->run);
     dv_status status =
         dv_run_train(t->run, number, (float)options->label_smoothing, 1 / (float)options->accumulate, &result, error);
+    if (status == DV_OK && !isfinite(result.loss))
+        status = dv_fail(error, DV_ERROR_NONFINITE, "the loss is %g", result.loss);
     if (status != DV_OK)
-        return explain(error, status, rate);
-    if (!isfinite(result.loss))
-        return dv_fail(error, DV_ERROR_NONFINITE,
-                       "step %llu: the loss is %g at learning rate %g: use a lower one, or a warm-up",
-                       (unsigned long long)t->state->step, result.loss, rate);
+        return explain(error, status, t->state->step, rate);
     dv_tally_add(sum, &result, count);
     return DV_OK;
 }
