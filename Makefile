@@ -15,8 +15,7 @@ define build
 	@cmake --build build/$(1) --parallel $(JOBS)
 endef
 
-# $(call test,preset): builds build/preset with its tests and runs them. One after the other, because
-# many of them use all cores.
+# $(call test,preset): builds build/preset with its tests and runs them.
 define test
 	$(call build,$(1),-DDV_TESTS=ON)
 	@ctest --preset $(1)
