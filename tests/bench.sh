@@ -54,7 +54,7 @@ output=$("$DV_PROGRAM" plan --model resnet20 --batch 4 --method none --json)
 [[ $(value planned_bytes) == "$planned" ]] || complain "planned $planned, not what division plan says"
 run memory --model resnet20 --batch 4 --methods none --threads 2
 prints "model *
-resnet20 *4 none *f32 *1.00 * 1.00"
+resnet20 *4  none *f32 *1.00 * 1.00"
 
 # Every method keeps the promise, whatever the network and the precision.
 networks=("resnet18 --side 64" resnet18_cifar resnet56)
@@ -106,7 +106,7 @@ $(speed none bf16)"
 [[ $(value relative 3) == 1 ]] || complain "none is not 1"
 run throughput --model resnet20 --batch 4 --rounds 1 --methods division
 prints 'model * images/s *relative
-resnet20 * division * f32 * 1.000'
+resnet20 *4  division *f32 * 1.000'
 
 # ---- gradient --------------------------------------------------------------------------------
 

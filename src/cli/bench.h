@@ -53,6 +53,9 @@ int bench_batches_read(bench_batches *batches, const char *text);
 /* The place of `none` in the list, or -1. */
 int bench_methods_none(const bench_methods *methods);
 
+/* Characters of the longest, and of the heading "method". */
+int bench_methods_width(const bench_methods *methods);
+
 double bench_median(double *values, int count); /* sorts them */
 
 /* ---- planning ------------------------------------------------------------------------------ */

@@ -81,14 +81,14 @@ static void print_json(const bench_network *network, const footprint *none, cons
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
 }
 
-static void print_heading(void) {
-    printf("%-16s %6s %-24s %-4s %12s %7s %10s %10s %7s\n", "model", "batch", "method", "", "activations", "ratio",
-           "planned", "peak", "ratio");
+static void print_heading(int width) {
+    printf("%-16s %6s  %-*s %-4s %12s %7s %10s %10s %7s\n", "model", "batch", width, "method", "", "activations",
+           "ratio", "planned", "peak", "ratio");
 }
 
-static void print_row(const bench_network *network, const footprint *none, const footprint *f) {
+static void print_row(const bench_network *network, int width, const footprint *none, const footprint *f) {
     char activations[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
-    printf("%-16s %6d %-24s %-4s %12s %7.2f %10s %10s %7.2f\n", network->model, network->batch, network->method,
+    printf("%-16s %6d  %-*s %-4s %12s %7.2f %10s %10s %7.2f\n", network->model, network->batch, width, network->method,
            bench_precisions[network->precision], cli_bytes_text((double)f->plan.activations, activations),
            activation_ratio(none, f), cli_bytes_text((double)f->plan.planned, planned),
            f->peak_bytes > 0 ? cli_bytes_text((double)f->peak_bytes, peak) : "not run", total_ratio(none, f));
@@ -113,7 +113,7 @@ static int measure_all(bench_network network, const bench_methods *methods, foot
 
 static int run_batch(bench_network network, const bench_methods *methods, int heading, int json) {
     footprint all[BENCH_MOST_ITEMS] = {0}, none = {0};
-    int place = bench_methods_none(methods);
+    int place = bench_methods_none(methods), width = bench_methods_width(methods);
     int code = measure_all(network, methods, all);
     network.method = "none";
     if (code == CLI_SUCCESS && place < 0)
@@ -121,13 +121,13 @@ static int run_batch(bench_network network, const bench_methods *methods, int he
     else if (code == CLI_SUCCESS)
         none = all[place];
     if (code == CLI_SUCCESS && heading)
-        print_heading();
+        print_heading(width);
     for (int i = 0; i < methods->count && code == CLI_SUCCESS; i++) {
         network.method = methods->at[i];
         if (json)
             print_json(&network, &none, &all[i]);
         else
-            print_row(&network, &none, &all[i]);
+            print_row(&network, width, &none, &all[i]);
     }
     fflush(stdout);
     return code;

@@ -64,6 +64,14 @@ int bench_methods_none(const bench_methods *methods) {
     return -1;
 }
 
+int bench_methods_width(const bench_methods *methods) {
+    size_t width = strlen("method");
+    for (int i = 0; i < methods->count; i++)
+        if (strlen(methods->at[i]) > width)
+            width = strlen(methods->at[i]);
+    return (int)width;
+}
+
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

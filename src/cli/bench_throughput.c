@@ -81,17 +81,17 @@ static void print_json(const bench_network *network, double speed, double relati
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
 }
 
-static void print_all(contest *c, int json) {
+static void print_all(contest *c, int width, int json) {
     if (!json)
-        printf("%-16s %6s %-24s %-4s %10s %9s\n", "model", "batch", "method", "", "images/s", "relative");
+        printf("%-16s %6s  %-*s %-4s %10s %9s\n", "model", "batch", width, "method", "", "images/s", "relative");
     for (int i = 0; i < c->count; i++) {
         const bench_network *n = &c->networks[i];
         double speed = bench_median(c->speed[i], c->rounds), relative = bench_median(c->relative[i], c->rounds);
         if (json)
             print_json(n, speed, relative);
         else
-            printf("%-16s %6d %-24s %-4s %10.2f %9.3f\n", n->model, n->batch, n->method, bench_precisions[n->precision],
-                   speed, relative);
+            printf("%-16s %6d  %-*s %-4s %10.2f %9.3f\n", n->model, n->batch, width, n->method,
+                   bench_precisions[n->precision], speed, relative);
     }
 }
 
@@ -138,6 +138,6 @@ int cli_bench_throughput(int argc, char **argv) {
     code = run_all(&c);
     if (code != CLI_SUCCESS)
         return code;
-    print_all(&c, json);
+    print_all(&c, bench_methods_width(&methods), json);
     return cli_finish();
 }
