@@ -314,6 +314,8 @@ echo "$output" >evaluated
 [[ $(values loss evaluated) == $(values test_loss resized/log.jsonl) ]] || complain "not resized as in training"
 run whole --model resnet32
 [[ $code == 1 && $messages == *'is not of this network'* ]] || complain "expected another network to be refused"
+run nan.safetensors "${tiny[@]}" --data synthetic:train=32,test=8 --classes 12
+fails 1 'test, batch 1: loss: logits of image 0 are not finite: check the data and the training of these weights'
 run nowhere
 fails 1 "could not read nowhere: No such file or directory: check the name"
 run "$DV_SOURCE_DIR/README.md"
