@@ -127,6 +127,10 @@ fails 2 "--mixup: '101' is not what it takes: give a number from 0 to 100"
 run "${tiny[@]}" --data synthetic:train=64,test=8 --lr 1000 --momentum 0.99 --schedule constant --epochs 20 --out explodes
 [[ $code == 1 && $messages == 'division: step '[0-9]*': '*': check the data, or use a learning rate below 1000, or a warm-up' ]] || complain "expected a message with step and learning rate"
 
+# Likewise where a step, here an epoch, takes eight batches: it is the step that is told.
+run "${tiny[@]}" --data synthetic:train=64,test=8 --lr 1000 --momentum 0.99 --schedule constant --epochs 100 --test-every 100 --accumulate 8 --out gathers
+[[ $code == 1 && $messages == "division: step $(wc -l <gathers/log.jsonl): "*': check the data, or use a learning rate below 1000, or a warm-up' ]] || complain "expected a message with the step"
+
 # A NaN among the weights: told with step and layer. The first array begins behind the header.
 cp options/best.safetensors nan.safetensors
 start=$((8 + $(od -An -t u8 -N 8 nan.safetensors)))

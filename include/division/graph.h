@@ -145,9 +145,9 @@ DV_API float *dv_run_label_weights(dv_run *run);
 /* Parameters and running statistics, in the order of the layers; NULL past the last. */
 DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index);
 
-/* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. `step` is the
+/* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. `batch` is the
  * number of the batch in the training, on which dither and dropout depend. */
-DV_API dv_status dv_run_train(dv_run *run, uint64_t step, float label_smoothing, float scale, dv_step_result *result,
+DV_API dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
                               dv_error *error);
 
 /* Forward with running statistics, and the loss. Images at the end of the batch whose label is -1 only fill it up:

@@ -7,6 +7,7 @@
 
 /* Writes status and message into `error`, unless it is NULL, and is `status`:
  *     return dv_fail(error, DV_ERROR_IO, "%s: %s", path, strerror(errno));
+ * The error's own text may be among the arguments, for words before or behind it.
  * A macro, so that compilers see which status is returned. */
 #define dv_fail(error, status, ...) (dv_set_error(error, status, __VA_ARGS__), (status))
 void dv_set_error(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);

@@ -87,12 +87,11 @@ static dv_status name(const dv_maker *maker, size_t index, dv_status status, dv_
     char text[DV_IMAGE_NAME_BYTES];
     if (status == DV_OK || error == NULL)
         return status;
-    dv_error inner = *error;
     if (maker->data->kind->name_image != NULL)
         maker->data->kind->name_image(maker->data, maker->split, index, text);
     else
         snprintf(text, sizeof text, "image %zu", index);
-    return dv_fail(error, status, "%s: %.*s", text, (int)(sizeof error->text - strlen(text) - 3), inner.text);
+    return dv_fail(error, status, "%s: %.*s", text, (int)(sizeof error->text - strlen(text) - 3), error->text);
 }
 
 static dv_status make_decoded(dv_maker *maker, dv_random key, size_t index, uint8_t *dst, int32_t *label,

@@ -295,8 +295,7 @@ const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index) {
 static dv_status explain(dv_error *error, dv_status status, const char *where) {
     if (!error)
         return status;
-    dv_error inner = *error;
-    return dv_fail(error, status, "%s: %s", where, inner.text);
+    return dv_fail(error, status, "%s: %s", where, error->text);
 }
 
 static const char *value_name(const dv_graph *graph, dv_value value) {
@@ -304,11 +303,11 @@ static const char *value_name(const dv_graph *graph, dv_value value) {
     return producer == DV_INPUT ? "input" : graph->layers[producer].layer.name;
 }
 
-/* The place of a value that is to be packed in this step, or NULL. */
-static dv_kept *to_pack(dv_run *run, dv_value value, uint64_t step, bool training) {
+/* The place of a value that is to be packed with this batch, or NULL. */
+static dv_kept *to_pack(dv_run *run, dv_value value, uint64_t batch, bool training) {
     if (!training || run->plan->values[value].keeper != DV_KEEP_PACKED)
         return NULL;
-    run->kept[value].noise.step = step;
+    run->kept[value].noise.step = batch;
     return &run->kept[value];
 }
 
@@ -320,15 +319,15 @@ static dv_status pack(dv_run *run, dv_value value, const dv_kept *kept, dv_error
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
-static dv_status forward(dv_run *run, uint64_t step, bool training, dv_error *error) {
+static dv_status forward(dv_run *run, uint64_t batch, bool training, dv_error *error) {
     dv_graph *graph = run->plan->graph;
-    DV_TRY(pack(run, graph->input, to_pack(run, graph->input, step, training), error));
+    DV_TRY(pack(run, graph->input, to_pack(run, graph->input, batch, training), error));
     for (size_t i = 0; i < graph->layer_count; i++) {
         dv_layer *layer = &graph->layers[i].layer;
         dv_forward *call = &run->calls[i].forward;
-        call->step = step;
+        call->step = batch;
         call->training = training;
-        dv_kept *kept = to_pack(run, graph->layers[i].output, step, training);
+        dv_kept *kept = to_pack(run, graph->layers[i].output, batch, training);
         call->pack = layer->kind->packs_output ? kept : NULL;
         dv_status status = layer->kind->forward(layer, call, error);
         if (status != DV_OK)
@@ -368,12 +367,12 @@ static dv_status loss(dv_run *run, float smoothing, float scale, bool training, 
     return DV_OK;
 }
 
-static dv_status backward(dv_run *run, uint64_t step, dv_error *error) {
+static dv_status backward(dv_run *run, uint64_t batch, dv_error *error) {
     dv_graph *graph = run->plan->graph;
     for (size_t i = graph->layer_count; i-- > 0;) {
         dv_layer *layer = &graph->layers[i].layer;
         dv_backward *call = &run->calls[i].backward;
-        call->step = step;
+        call->step = batch;
         if (!run->plan->layers[i].backward)
             continue;
         dv_status status = layer->kind->backward(layer, call, error);
@@ -383,13 +382,13 @@ static dv_status backward(dv_run *run, uint64_t step, dv_error *error) {
     return DV_OK;
 }
 
-dv_status dv_run_train(dv_run *run, uint64_t step, float label_smoothing, float scale, dv_step_result *result,
+dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
                        dv_error *error) {
     if (run->plan->options.inference)
         return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
-    DV_TRY(forward(run, step, true, error));
+    DV_TRY(forward(run, batch, true, error));
     DV_TRY(loss(run, label_smoothing, scale, true, result, error));
-    return backward(run, step, error);
+    return backward(run, batch, error);
 }
 
 dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {

@@ -66,9 +66,8 @@ static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_
 static dv_status explain(dv_error *error, dv_status status, size_t batch) {
     if (error == NULL)
         return status;
-    dv_error inner = *error;
     const char *advice = status == DV_ERROR_NONFINITE ? ": check the data and the training of these weights" : "";
-    return dv_fail(error, status, "test, batch %zu: %.180s%s", batch, inner.text, advice);
+    return dv_fail(error, status, "test, batch %zu: %.180s%s", batch, error->text, advice);
 }
 
 dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,

@@ -168,11 +168,10 @@ static dv_status save_meanwhile(training *t, dv_error *error) {
 static dv_status explain(dv_error *error, dv_status status, uint64_t step, double rate) {
     if (error == NULL)
         return status;
-    dv_error inner = *error;
     if (status != DV_ERROR_NONFINITE)
-        return dv_fail(error, status, "step %llu: %s", (unsigned long long)step, inner.text);
+        return dv_fail(error, status, "step %llu: %s", (unsigned long long)step, error->text);
     return dv_fail(error, status, "step %llu: %.150s: check the data, or use a learning rate below %g, or a warm-up",
-                   (unsigned long long)step, inner.text, rate);
+                   (unsigned long long)step, error->text, rate);
 }
 
 /* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all. */
