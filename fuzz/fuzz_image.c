@@ -23,7 +23,7 @@ static int decode(dv_decoder *decoder, const uint8_t *data, size_t size, uint8_t
         return 0;
     if (width * height > MOST_PIXELS) /* it would take long */
         return 0;
-    dv_view view = dv_view_choose(&options, (dv_random){data[2], data[3]}, width, height);
+    dv_view view = dv_view_choose(&options, (dv_showing){data[2], data[3], 0}, width, height);
     return dv_decoder_show(decoder, &view, dst, &error) == DV_OK;
 }
 

@@ -2,6 +2,8 @@
  * nothing that is damaged gets through unnoticed or crashes. */
 #include "images.h"
 
+#include "base/random.h"
+
 #include <jpeglib.h>
 #include <math.h>
 #include <spng.h>

@@ -106,7 +106,7 @@ static void check_image(FILE *from, const uint32_t header[3]) {
     if (found.most > 1)
         fail_msg("%s: decoded pixels differ by up to %d", path, found.most);
     free(pixels);
-    view = dv_view_choose(&(dv_view_options){.side = SIDE, .resize = RESIZE}, (dv_random){0, 0}, width, height);
+    view = dv_view_choose(&(dv_view_options){.side = SIDE, .resize = RESIZE}, (dv_showing){0, 0, 0}, width, height);
     pixels = show(bytes, count, &view);
     found = compare(pixels, middle, (size_t)SIDE * SIDE * DV_PIXEL);
     int scaled = (width < height ? width : height) / 2 >= RESIZE;

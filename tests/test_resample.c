@@ -1,6 +1,8 @@
 /* Resizing: against weights worked out plainly in double, row by row. */
 #include "images.h"
 
+#include "base/random.h"
+
 #include <math.h>
 
 /* The weight of source pixel `at` for pixel `target` of the result, not normalised. */

@@ -19,7 +19,7 @@ static void test_resized(void **state) {
         size_t width = shapes[k][0], height = shapes[k][1], flips = 0;
         double areas = 0, least = 1, most = 0;
         for (uint32_t i = 0; i < DRAWS; i++) {
-            dv_view view = dv_view_choose(&options, (dv_random){i, 7}, width, height);
+            dv_view view = dv_view_choose(&options, (dv_showing){7, 0, i}, width, height);
             assert_true(view.size.width >= 1 && view.left + view.size.width <= width);
             assert_true(view.size.height >= 1 && view.top + view.size.height <= height);
             assert_true(view.size.target_width == 224 && view.size.part_height == 224);
@@ -44,7 +44,7 @@ static void test_ratios(void **state) {
     size_t wide = 0;
     dv_view_options options = varied(DV_CROP_RESIZED, 64);
     for (uint32_t i = 0; i < DRAWS; i++) {
-        dv_view view = dv_view_choose(&options, (dv_random){i, 8}, 1000, 1000);
+        dv_view view = dv_view_choose(&options, (dv_showing){8, 0, i}, 1000, 1000);
         double ratio = (double)view.size.width / (double)view.size.height;
         assert_true(ratio > 0.745 && ratio < 1.345);
         wide += ratio > 1;
@@ -62,8 +62,8 @@ static void test_middle(void **state) {
         {100, 99, 258, 256, 17, 16},  {1, 1000, 256, 256000, 16, 127888},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        dv_view view = dv_view_choose(&(dv_view_options){.side = 224, .resize = 256}, (dv_random){0, 0}, cases[i].width,
-                                      cases[i].height);
+        dv_view view = dv_view_choose(&(dv_view_options){.side = 224, .resize = 256}, (dv_showing){0, 0, 0},
+                                      cases[i].width, cases[i].height);
         assert_int_equal(view.size.target_width, cases[i].target_width);
         assert_int_equal(view.size.target_height, cases[i].target_height);
         assert_int_equal(view.size.left, cases[i].left);
@@ -72,12 +72,34 @@ static void test_middle(void **state) {
     }
 }
 
+/* By chance an image is mirrored in half of the epochs; in every other one, never as in the epoch before. */
+static void test_flips(void **state) {
+    (void)state;
+    enum { IMAGES = 2000 };
+    dv_view_options options = varied(DV_CROP_ZERO, 32);
+    size_t first[DV_FLIP_COUNT] = {0}, changes[DV_FLIP_COUNT] = {0};
+    for (dv_flip flip = 0; flip < DV_FLIP_COUNT; flip++)
+        for (uint64_t i = 0; i < IMAGES; i++) {
+            options.augmentation.flip = flip;
+            bool mirrored = dv_view_choose(&options, (dv_showing){9, 0, i}, 32, 32).flip;
+            first[flip] += mirrored;
+            changes[flip] += mirrored != dv_view_choose(&options, (dv_showing){9, 1, i}, 32, 32).flip;
+            assert_true(flip == DV_FLIP_CHANCE ||
+                        mirrored == dv_view_choose(&options, (dv_showing){9, 6, i}, 32, 32).flip);
+        }
+    assert_int_equal(first[DV_FLIP_NEVER] + changes[DV_FLIP_NEVER], 0);
+    assert_in_range(first[DV_FLIP_CHANCE], IMAGES * 45 / 100, IMAGES * 55 / 100);
+    assert_in_range(changes[DV_FLIP_CHANCE], IMAGES * 45 / 100, IMAGES * 55 / 100);
+    assert_in_range(first[DV_FLIP_ALTERNATE], IMAGES * 45 / 100, IMAGES * 55 / 100);
+    assert_int_equal(changes[DV_FLIP_ALTERNATE], IMAGES);
+}
+
 static void test_plain(void **state) {
     (void)state;
     dv_view_options options = varied(DV_CROP_ZERO, 32);
-    dv_view view = dv_view_choose(&options, (dv_random){1, 2}, 32, 32);
+    dv_view view = dv_view_choose(&options, (dv_showing){1, 2, 3}, 32, 32);
     assert_true(dv_view_is_plain(&view));
-    view = dv_view_choose(&options, (dv_random){1, 2}, 33, 32);
+    view = dv_view_choose(&options, (dv_showing){1, 2, 3}, 33, 32);
     assert_false(dv_view_is_plain(&view));
 }
 
@@ -121,11 +143,14 @@ static void test_text(void **state) {
     assert_int_equal(made.crop, DV_CROP_REFLECT);
     assert_int_equal(made.padding, 2);
     assert_int_equal(made.flip, 0);
+    assert_ok(dv_augmentation_parse("zero:flip=2", &made, &error));
+    assert_int_equal(made.flip, DV_FLIP_ALTERNATE);
     assert_ok(dv_augmentation_parse("resized:least=0.25", &made, &error));
     assert_true(made.least_area == 0.25 && made.most_area == 1 && made.least_ratio == 0.75 && made.flip == 1);
     assert_fails(dv_augmentation_parse("cutout", &made, &error), DV_ERROR_OPTION,
                  "there is usual, none, zero, reflect");
     assert_fails(dv_augmentation_parse("zero:padding=65", &made, &error), DV_ERROR_OPTION, "from 0 to 64");
+    assert_fails(dv_augmentation_parse("zero:flip=3", &made, &error), DV_ERROR_OPTION, "from 0 to 2");
     assert_fails(dv_augmentation_parse("none:flip=1", &made, &error), DV_ERROR_OPTION, "it takes none");
     assert_fails(dv_augmentation_parse("resized:least=0.5,most=0.4", &made, &error), DV_ERROR_OPTION,
                  "area from 0.5 to 0.4");
@@ -135,7 +160,8 @@ static void test_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resized), cmocka_unit_test(test_ratios), cmocka_unit_test(test_middle),
-        cmocka_unit_test(test_plain),   cmocka_unit_test(test_moved),  cmocka_unit_test(test_text),
+        cmocka_unit_test(test_flips),   cmocka_unit_test(test_plain),  cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,11 +62,19 @@ typedef enum dv_crop {
     DV_CROP_COUNT
 } dv_crop;
 
+/* Which images are mirrored. */
+typedef enum dv_flip {
+    DV_FLIP_NEVER,
+    DV_FLIP_CHANCE,    /* each with probability one half, every time anew */
+    DV_FLIP_ALTERNATE, /* each in every other epoch, so that any two show it from both sides */
+    DV_FLIP_COUNT
+} dv_flip;
+
 /* How images are varied. All zeros are what is usual for the data set. */
 typedef struct dv_augmentation {
     dv_crop crop;
     size_t padding;                 /* 0 to 64; 4 */
-    size_t flip;                    /* 1: half of the images are mirrored */
+    size_t flip;                    /* a dv_flip; DV_FLIP_CHANCE */
     double least_area, most_area;   /* of the part, in shares of the image: above 0, to 1; 0.08 to 1 */
     double least_ratio, most_ratio; /* of its width to its height: 0.01 to 100; 3/4 to 4/3 */
 } dv_augmentation;

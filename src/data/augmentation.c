@@ -14,9 +14,9 @@ static const struct {
 } kinds[DV_CROP_COUNT] = {
     [DV_CROP_USUAL] = {"usual", "usual", "what is usual for the data: zero for CIFAR, resized for photographs"},
     [DV_CROP_NONE] = {"none", "none", "nothing is varied"},
-    [DV_CROP_ZERO] = {"zero", "zero[:padding=4,flip=1]", "moved either way, black comes in; mirrored"},
-    [DV_CROP_REFLECT] = {"reflect", "reflect[:padding=4,flip=1]",
-                         "moved either way, its mirror image comes in; mirrored"},
+    [DV_CROP_ZERO] = {"zero", "zero[:padding=4,flip=1]",
+                      "moved either way, black comes in; mirrored: 0 never, 1 by chance, 2 in every other epoch"},
+    [DV_CROP_REFLECT] = {"reflect", "reflect[:padding=4,flip=1]", "the same, but its mirror image comes in"},
     [DV_CROP_RESIZED] = {"resized", "resized[:least=0.08,most=1,narrow=0.75,wide=1.333,flip=1]",
                          "a part of random area and shape, resized; mirrored"},
 };
@@ -32,7 +32,7 @@ const char *dv_augmentation_help_at(size_t index) {
 dv_augmentation dv_augmentation_default(dv_crop crop) {
     return (dv_augmentation){.crop = crop,
                              .padding = 4,
-                             .flip = crop != DV_CROP_NONE,
+                             .flip = crop != DV_CROP_NONE ? DV_FLIP_CHANCE : DV_FLIP_NEVER,
                              .least_area = 0.08,
                              .most_area = 1,
                              .least_ratio = 3.0 / 4,
@@ -51,6 +51,9 @@ dv_status dv_augmentation_check(const dv_augmentation *augmentation, dv_error *e
         return dv_fail(error, DV_ERROR_OPTION, "augmentation: crop %d is none", (int)augmentation->crop);
     if (augmentation->crop == DV_CROP_USUAL || augmentation->crop == DV_CROP_NONE)
         return DV_OK;
+    if (augmentation->flip >= DV_FLIP_COUNT)
+        return dv_fail(error, DV_ERROR_OPTION, "augmentation: flip: %zu: must be from 0 to %d", augmentation->flip,
+                       DV_FLIP_COUNT - 1);
     if (augmentation->padding > MOST_PADDING)
         return dv_fail(error, DV_ERROR_OPTION, "augmentation: padding: %zu: must be from 0 to %d",
                        augmentation->padding, (int)MOST_PADDING);
@@ -74,7 +77,7 @@ static dv_status parse_settings(const char *text, dv_augmentation *made, dv_erro
     const dv_setting none[] = {DV_SETTINGS_END};
     const dv_setting moved[] = {
         {"padding", DV_COUNT_SETTING(&made->padding, 0, MOST_PADDING)},
-        {"flip", DV_COUNT_SETTING(&made->flip, 0, 1)},
+        {"flip", DV_COUNT_SETTING(&made->flip, 0, DV_FLIP_COUNT - 1)},
         DV_SETTINGS_END,
     };
     const dv_setting resized[] = {
@@ -82,7 +85,7 @@ static dv_status parse_settings(const char *text, dv_augmentation *made, dv_erro
         {"most", DV_NUMBER_SETTING(&made->most_area, 1e-6, 1)},
         {"narrow", DV_NUMBER_SETTING(&made->least_ratio, 0.01, 100)},
         {"wide", DV_NUMBER_SETTING(&made->most_ratio, 0.01, 100)},
-        {"flip", DV_COUNT_SETTING(&made->flip, 0, 1)},
+        {"flip", DV_COUNT_SETTING(&made->flip, 0, DV_FLIP_COUNT - 1)},
         DV_SETTINGS_END,
     };
     const dv_setting *const tables[DV_CROP_COUNT] = {none, none, moved, moved, resized};

@@ -60,7 +60,7 @@ static dv_status show(const dv_dataset *dataset, dv_split split, size_t index, u
     dv_view_options view = {.side = side, .resize = dataset->kind->fetch != NULL ? side * 8 / 7 : side};
     dv_status status = dv_maker_init(&maker, dataset, split, &view, 0, error);
     if (status == DV_OK)
-        status = dv_maker_make_only(&maker, dv_random_key(NULL, 0), index, image, label, error);
+        status = dv_maker_make_only(&maker, (dv_showing){0, 0, 0}, index, image, label, error);
     dv_maker_destroy(&maker);
     return status;
 }

@@ -2,7 +2,7 @@
  * images; it decodes no more of one than the view of it takes, and at no higher resolution.
  *
  *     dv_decoder_open(decoder, bytes, count, &width, &height, &error);
- *     dv_view view = dv_view_choose(&options, key, width, height);
+ *     dv_view view = dv_view_choose(&options, showing, width, height);
  *     dv_decoder_show(decoder, &view, dst, &error); */
 #ifndef DV_DATA_IMAGE_H
 #define DV_DATA_IMAGE_H

@@ -57,11 +57,11 @@ static void finish(const dv_view *view, const uint8_t *square, uint8_t *dst) {
         dv_view_mirror(view->size.part_width, dst);
 }
 
-static dv_status make_loaded(dv_maker *maker, dv_random key, size_t index, uint8_t *dst, int32_t *label,
+static dv_status make_loaded(dv_maker *maker, dv_showing showing, size_t index, uint8_t *dst, int32_t *label,
                              dv_error *error) {
     size_t side = maker->data->shape.side;
     DV_TRY(maker->data->kind->load(maker->data, maker->split, index, maker->source, label, error));
-    dv_view view = dv_view_choose(&maker->view, key, side, side);
+    dv_view view = dv_view_choose(&maker->view, showing, side, side);
     if (dv_view_is_plain(&view)) {
         finish(&view, maker->source, dst);
         return DV_OK;
@@ -72,10 +72,10 @@ static dv_status make_loaded(dv_maker *maker, dv_random key, size_t index, uint8
     return DV_OK;
 }
 
-static dv_status decode(dv_maker *maker, dv_random key, const dv_record *record, uint8_t *dst, dv_error *error) {
+static dv_status decode(dv_maker *maker, dv_showing showing, const dv_record *record, uint8_t *dst, dv_error *error) {
     size_t width, height;
     DV_TRY(dv_decoder_open(maker->decoder, record->bytes, record->count, &width, &height, error));
-    dv_view view = dv_view_choose(&maker->view, key, width, height);
+    dv_view view = dv_view_choose(&maker->view, showing, width, height);
     uint8_t *square = dv_view_moves(&view) ? maker->square : dst;
     DV_TRY(dv_decoder_show(maker->decoder, &view, square, error));
     finish(&view, square, dst);
@@ -94,33 +94,33 @@ static dv_status name(const dv_maker *maker, size_t index, dv_status status, dv_
     return dv_fail(error, status, "%s: %.*s", text, (int)(sizeof error->text - strlen(text) - 3), error->text);
 }
 
-static dv_status make_decoded(dv_maker *maker, dv_random key, size_t index, uint8_t *dst, int32_t *label,
+static dv_status make_decoded(dv_maker *maker, dv_showing showing, size_t index, uint8_t *dst, int32_t *label,
                               dv_error *error) {
     dv_record record;
     DV_TRY(maker->data->kind->fetch(maker->data, maker->split, index, &record, error));
-    dv_status status = decode(maker, key, &record, dst, error);
+    dv_status status = decode(maker, showing, &record, dst, error);
     *label = record.label;
     maker->data->kind->release(maker->data, &record);
     return name(maker, index, status, error);
 }
 
-dv_status dv_maker_make_only(dv_maker *maker, dv_random key, size_t index, uint8_t *dst, int32_t *label,
+dv_status dv_maker_make_only(dv_maker *maker, dv_showing showing, size_t index, uint8_t *dst, int32_t *label,
                              dv_error *error) {
-    return maker->data->kind->fetch != NULL ? make_decoded(maker, key, index, dst, label, error)
-                                            : make_loaded(maker, key, index, dst, label, error);
+    return maker->data->kind->fetch != NULL ? make_decoded(maker, showing, index, dst, label, error)
+                                            : make_loaded(maker, showing, index, dst, label, error);
 }
 
 /* ---- and if it is corrupt ------------------------------------------------------------------ */
 
 dv_status dv_maker_make(dv_maker *maker, uint64_t epoch, size_t index, uint8_t *dst, int32_t *label, dv_error *damage,
                         dv_error *error) {
-    dv_random key = dv_random_key((uint64_t[]){maker->seed, epoch, index}, 3);
+    dv_showing showing = {maker->seed, epoch, index};
     size_t images = maker->data->shape.images[maker->split];
     dv_error inner;
     damage->status = DV_OK;
     for (size_t tries = 0; tries < MOST_IN_A_ROW && tries < images; tries++) {
         size_t at = (index + tries) % images;
-        dv_status status = dv_maker_make_only(maker, key, at, dst, label, &inner);
+        dv_status status = dv_maker_make_only(maker, showing, at, dst, label, &inner);
         if (status == DV_OK)
             return DV_OK;
         if (status != DV_ERROR_FORMAT) {

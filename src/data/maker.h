@@ -27,8 +27,9 @@ size_t dv_maker_bytes(const dv_dataset *data, const dv_view_options *view);
 dv_status dv_maker_make(dv_maker *maker, uint64_t epoch, size_t index, uint8_t *dst, int32_t *label, dv_error *damage,
                         dv_error *error);
 
-/* Makes one image, varied as the key says. If it is corrupt, that is DV_ERROR_FORMAT. */
-dv_status dv_maker_make_only(dv_maker *maker, dv_random key, size_t index, uint8_t *dst, int32_t *label,
+/* Makes one image, varied as the showing says, also where that is another image's. If it is corrupt, that is
+ * DV_ERROR_FORMAT. */
+dv_status dv_maker_make_only(dv_maker *maker, dv_showing showing, size_t index, uint8_t *dst, int32_t *label,
                              dv_error *error);
 
 #endif

@@ -1,6 +1,8 @@
 /* Choosing views as the published recipes do, and moving and mirroring squares. */
 #include "data/view.h"
 
+#include "base/random.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -100,12 +102,29 @@ static dv_view choose_crop(const dv_view_options *options, lots *from, size_t wi
     }
 }
 
-dv_view dv_view_choose(const dv_view_options *options, dv_random key, size_t width, size_t height) {
-    lots from = {key, 0};
+/* Whether an image is mirrored that is in every other epoch: the first time by chance. */
+static bool alternates(dv_showing showing) {
+    dv_random key = dv_random_key((const uint64_t[]){showing.seed, showing.index, 0x666c6970}, 3);
+    return (dv_random_word(key, 0) >> 31) != (showing.epoch & 1);
+}
+
+static bool choose_flip(dv_flip flip, dv_showing showing, lots *from) {
+    switch (flip) {
+    case DV_FLIP_CHANCE:
+        return draw_below(from, 2) == 1;
+    case DV_FLIP_ALTERNATE:
+        return alternates(showing);
+    default:
+        return false;
+    }
+}
+
+dv_view dv_view_choose(const dv_view_options *options, dv_showing showing, size_t width, size_t height) {
+    lots from = {dv_random_key((const uint64_t[]){showing.seed, showing.epoch, showing.index}, 3), 0};
     if (!options->vary)
         return choose_middle(options->side, options->resize, width, height);
     dv_view view = choose_crop(options, &from, width, height);
-    bool flip = options->augmentation.flip && draw_below(&from, 2) == 1;
+    bool flip = choose_flip((dv_flip)options->augmentation.flip, showing, &from);
     view.size.flip = flip && !dv_view_moves(&view) && !dv_view_is_plain(&view); /* for nothing, while it is resized */
     view.flip = flip && !view.size.flip;
     return view;

@@ -1,9 +1,8 @@
 /* What is seen of an image: which part of it, resized to what, moved and mirrored how. Chosen by the size of the
- * image and, for varied views, by a key; so the choice is the same whoever makes it. */
+ * image and, for varied views, by which image it is and in which epoch; so the choice is the same whoever makes it. */
 #ifndef DV_DATA_VIEW_H
 #define DV_DATA_VIEW_H
 
-#include "base/random.h"
 #include "data/resample.h"
 
 #include <division/data.h>
@@ -27,8 +26,13 @@ typedef struct dv_view_options {
     dv_augmentation augmentation; /* how; not DV_CROP_USUAL */
 } dv_view_options;
 
+/* Which image is shown when: all that a varied view is drawn from. */
+typedef struct dv_showing {
+    uint64_t seed, epoch, index;
+} dv_showing;
+
 /* The view of an image of width x height. */
-dv_view dv_view_choose(const dv_view_options *options, dv_random key, size_t width, size_t height);
+dv_view dv_view_choose(const dv_view_options *options, dv_showing showing, size_t width, size_t height);
 
 /* The whole image at another size. */
 dv_view dv_view_whole(size_t width, size_t height, size_t target_width, size_t target_height);
