@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <division/models.h>
+#include <math.h>
 
 /* Parameters with the usual number of classes: torchvision's, and of the CIFAR forms those of their papers. */
 static const struct {
@@ -64,6 +65,30 @@ static void names_are_torchvisions(void **state) {
     dv_graph_free(n.graph);
 }
 
+/* Mean square of the first weights of layer1.0.conv2, which has 64 x 9 connections on both sides. */
+static double first_weights(const char *name) {
+    network n = network_new(name, 32);
+    double sum = 0;
+    assert_ok(dv_run_new(n.plan, 1, &n.run, &error));
+    const dv_run_parameter *p = NULL;
+    for (size_t k = 0; (p = dv_run_parameter_at(n.run, k)) && strcmp(p->name, "layer1.0.conv2.weight") != 0; k++)
+        ;
+    assert_non_null(p);
+    for (size_t i = 0; i < p->count; i++)
+        sum += (double)p->data[i] * (double)p->data[i];
+    sum /= (double)p->count;
+    dv_run_free(n.run);
+    dv_plan_free(n.plan);
+    dv_graph_free(n.graph);
+    return sum;
+}
+
+static void first_weights_are_as_published(void **state) {
+    (void)state;
+    assert_true(fabs(first_weights("resnet18") * 64 * 9 - 2) < 0.05);
+    assert_true(fabs(first_weights("resnet18_cifar") * 64 * 9 - 1.0 / 3) < 0.01);
+}
+
 static void an_unknown_model_is_an_error_that_names_the_others(void **state) {
     (void)state;
     dv_graph *graph;
@@ -74,6 +99,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_as_published),
         cmocka_unit_test(names_are_torchvisions),
+        cmocka_unit_test(first_weights_are_as_published),
         cmocka_unit_test(an_unknown_model_is_an_error_that_names_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

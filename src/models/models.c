@@ -52,7 +52,11 @@ static const dv_model_entry entries[] = {
                .side = 32,
                .classes = 10},
      .build = dv_build_resnet,
-     .shape = {.blocks = {2, 2, 2, 2}, .width = 64, .inner = 64, .small_images = 1}},
+     .shape = {.blocks = {2, 2, 2, 2},
+               .width = 64,
+               .inner = 64,
+               .small_images = 1,
+               .first_weights = DV_FIRST_WEIGHTS_UNIFORM}}, /* as in the trainings that are published for it */
     CIFAR_RESNET("resnet20", 3),
     CIFAR_RESNET("resnet32", 5),
     CIFAR_RESNET("resnet44", 7),
@@ -120,9 +124,11 @@ const char *dv_layer_name(char text[DV_LAYER_NAME_BYTES], const char *format, ..
     return text;
 }
 
-dv_value dv_add_convolution(dv_graph *graph, const char *name, dv_value input, size_t channels, size_t kernel,
-                            size_t stride) {
-    const dv_convolution_options options = {
-        .channels = channels, .window = dv_window_square(kernel, stride, kernel / 2), .groups = 1};
+dv_value dv_add_convolution(dv_graph *graph, const dv_model_shape *shape, const char *name, dv_value input,
+                            size_t channels, size_t kernel, size_t stride) {
+    const dv_convolution_options options = {.channels = channels,
+                                            .window = dv_window_square(kernel, stride, kernel / 2),
+                                            .groups = 1,
+                                            .first_weights = shape->first_weights};
     return dv_graph_convolution(graph, name, input, &options);
 }

@@ -15,6 +15,7 @@ typedef struct dv_model_shape {
     int bottleneck;   /* blocks of 1x1, 3x3, 1x1 instead of 3x3, 3x3 */
     int small_images; /* a 3x3 stem without pooling */
     size_t growth;    /* channels that each layer of a dense block adds */
+    dv_first_weights first_weights;
 } dv_model_shape;
 
 typedef struct dv_model_entry {
@@ -33,7 +34,7 @@ enum { DV_LAYER_NAME_BYTES = 96 };
 const char *dv_layer_name(char text[DV_LAYER_NAME_BYTES], const char *format, ...) DV_PRINTF(2, 3);
 
 /* A square convolution without bias, as all these networks use. */
-dv_value dv_add_convolution(dv_graph *graph, const char *name, dv_value input, size_t channels, size_t kernel,
-                            size_t stride);
+dv_value dv_add_convolution(dv_graph *graph, const dv_model_shape *shape, const char *name, dv_value input,
+                            size_t channels, size_t kernel, size_t stride);
 
 #endif

@@ -84,7 +84,7 @@ dv_status dv_convolution_declare(dv_layer *layer, const size_t *sides, size_t fi
     int rank = layer->inputs[0].rank;
     dv_parameter *weight = &layer->parameters[0], *bias = &layer->parameters[1];
 
-    *weight = (dv_parameter){.name = "weight", .rank = 2 + rank, .shape = {first, second}, .init = DV_INIT_FAN_OUT};
+    *weight = (dv_parameter){.name = "weight", .rank = 2 + rank, .shape = {first, second}};
     layer->output = layer->inputs[0];
     layer->output.channels = options->channels;
     for (int d = 0; d < rank; d++) {
@@ -92,7 +92,10 @@ dv_status dv_convolution_declare(dv_layer *layer, const size_t *sides, size_t fi
         weight->shape[2 + d] = options->window.kernel[d];
     }
     weight->count = product_of(weight);
-    weight->fan = weight->count / second;
+    if (options->first_weights == DV_FIRST_WEIGHTS_UNIFORM)
+        weight->init = DV_INIT_UNIFORM, weight->fan = weight->count / first;
+    else
+        weight->init = DV_INIT_FAN_OUT, weight->fan = weight->count / second;
     *bias = (dv_parameter){.name = "bias", .rank = 1, .shape = {options->channels}, .init = DV_INIT_UNIFORM};
     bias->count = options->channels;
     bias->fan = weight->count / first;

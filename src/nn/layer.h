@@ -35,7 +35,7 @@ typedef enum dv_init {
     DV_INIT_ZERO,
     DV_INIT_ONE,
     DV_INIT_FAN_OUT, /* normal, variance 2 / fan: He's, over the outgoing connections */
-    DV_INIT_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's */
+    DV_INIT_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's, PyTorch's default */
 } dv_init;
 
 enum { DV_LAYER_MAX_PARAMETERS = 2, DV_PARAMETER_MAX_RANK = 5 };
