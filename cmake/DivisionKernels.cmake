@@ -1,10 +1,11 @@
 # Flags per instruction set, by the ending of a kernel's file name: name_avx2.c, name_avx512.c, ...
 # A file of another processor family is left out; one without such an ending is plain C.
-set(DV_X86_ISAS sse2 avx2 fma avx512)
+set(DV_X86_ISAS sse2 avx2 fma avx512 amx)
 set(DV_ARM_ISAS neon)
 set(DV_FLAGS_avx2 -mavx2 -mf16c)
 set(DV_FLAGS_fma -mavx2 -mfma)
 set(DV_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c -mprefer-vector-width=512)
+set(DV_FLAGS_amx ${DV_FLAGS_avx512} -mamx-tile -mamx-bf16)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
   set(DV_OTHER_ISAS ${DV_ARM_ISAS})

@@ -4,6 +4,8 @@
 
 #include "gradient.h"
 #include "nn/convolution.h"
+#include "nn/kernels/matrix.h"
+#include "nn/pass.h"
 
 /* A convolution src -> dst; the transposed kind has its input at dst and its output at src. */
 typedef struct plain_convolution {
@@ -173,14 +175,17 @@ static inline void check_values(const layer_case *of, dv_type type, double toler
     bench_destroy(&b);
 }
 
-/* f32, bf16 as this processor does it, bf16 widened; whole batches and slices of one image. */
+/* f32, bf16 as this processor does it, bf16 widened, bf16 on matrix tiles in plain C; whole batches and slices of one
+ * image. */
 static inline void check_convolution(const layer_case *of) {
     for (size_t slice = 0; slice < 2; slice++)
-        for (int way = 0; way < 3; way++) {
+        for (int way = 0; way < 4; way++) {
             dv_convolution_force = (dv_convolution_forced){.slice_images = slice, .widen = way == 2};
+            dv_matrix_forced = way == 3 ? &dv_matrix_reference : NULL;
             check_values(of, way ? DV_BF16 : DV_F32, 1e-5);
         }
     dv_convolution_force = (dv_convolution_forced){0};
+    dv_matrix_forced = NULL;
 }
 
 #endif

@@ -48,7 +48,7 @@ static dv_isa fastest_available(void) {
 
 static void names_are_those_of_the_manual(void **state) {
     (void)state;
-    static const char *const names[DV_ISA_COUNT] = {"scalar", "sse2", "neon", "avx2", "avx512"};
+    static const char *const names[DV_ISA_COUNT] = {"scalar", "sse2", "neon", "avx2", "avx512", "amx"};
     for (int isa = 0; isa < DV_ISA_COUNT; isa++)
         assert_string_equal(dv_isa_name((dv_isa)isa), names[isa]);
     assert_string_equal(dv_isa_name(DV_ISA_COUNT), "unknown");
@@ -65,11 +65,14 @@ static void each_processor_family_has_its_own(void **state) {
     assert_false(dv_isa_available(DV_ISA_NEON));
     if (dv_isa_available(DV_ISA_AVX512))
         assert_true(dv_isa_available(DV_ISA_AVX2));
+    if (dv_isa_available(DV_ISA_AMX))
+        assert_true(dv_isa_available(DV_ISA_AVX512));
 #elif defined(__aarch64__)
     assert_true(dv_isa_available(DV_ISA_NEON));
     assert_false(dv_isa_available(DV_ISA_SSE2));
     assert_false(dv_isa_available(DV_ISA_AVX2));
     assert_false(dv_isa_available(DV_ISA_AVX512));
+    assert_false(dv_isa_available(DV_ISA_AMX));
 #endif
 }
 

@@ -14,8 +14,16 @@ extern "C" {
 DV_API const char *dv_version(void);
 
 /* The instruction sets that kernels exist for, slowest first. Which of them a build has depends on
- * the processor family it is for: x86-64 has scalar, sse2, avx2, avx512; AArch64 scalar, neon. */
-typedef enum dv_isa { DV_ISA_SCALAR, DV_ISA_SSE2, DV_ISA_NEON, DV_ISA_AVX2, DV_ISA_AVX512, DV_ISA_COUNT } dv_isa;
+ * the processor family it is for: x86-64 has scalar, sse2, avx2, avx512, amx; AArch64 scalar, neon. */
+typedef enum dv_isa {
+    DV_ISA_SCALAR,
+    DV_ISA_SSE2,
+    DV_ISA_NEON,
+    DV_ISA_AVX2,
+    DV_ISA_AVX512,
+    DV_ISA_AMX, /* AVX-512, and matrix tiles for convolutions in bf16 */
+    DV_ISA_COUNT
+} dv_isa;
 
 /* "scalar", "sse2", ...; the name DV_ISA takes. Static. */
 DV_API const char *dv_isa_name(dv_isa isa);

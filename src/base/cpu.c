@@ -9,7 +9,7 @@
 
 static const char *const names[DV_ISA_COUNT] = {
     [DV_ISA_SCALAR] = "scalar", [DV_ISA_SSE2] = "sse2",     [DV_ISA_NEON] = "neon",
-    [DV_ISA_AVX2] = "avx2",     [DV_ISA_AVX512] = "avx512",
+    [DV_ISA_AVX2] = "avx2",     [DV_ISA_AVX512] = "avx512", [DV_ISA_AMX] = "amx",
 };
 
 const char *dv_isa_name(dv_isa isa) {
@@ -17,6 +17,27 @@ const char *dv_isa_name(dv_isa isa) {
 }
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Linux gives a process the tiles' registers when it asks for them. */
+static int tiles_granted(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static int has_amx(void) {
+    enum { BF16 = 1 << 22, TILES = 1 << 24 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & BF16) && (d & TILES) && tiles_granted();
+}
+
+int dv_amx_is_half_hidden(void) {
+    unsigned palettes = 0, b, c, d;
+    return has_amx() && (!__get_cpuid_count(0x1d, 0, &palettes, &b, &c, &d) || palettes == 0);
+}
+
 int dv_isa_available(dv_isa isa) {
     switch (isa) {
     case DV_ISA_SCALAR:
@@ -27,15 +48,23 @@ int dv_isa_available(dv_isa isa) {
     case DV_ISA_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case DV_ISA_AMX:
+        return dv_isa_available(DV_ISA_AVX512) && has_amx();
     default:
         return 0;
     }
 }
-#elif defined(__aarch64__)
+#else
+int dv_amx_is_half_hidden(void) {
+    return 0;
+}
+#endif
+
+#if defined(__aarch64__)
 int dv_isa_available(dv_isa isa) {
     return isa == DV_ISA_SCALAR || isa == DV_ISA_NEON;
 }
-#else
+#elif !defined(__x86_64__)
 int dv_isa_available(dv_isa isa) {
     return isa == DV_ISA_SCALAR;
 }
@@ -63,7 +92,7 @@ static dv_status pick(dv_isa *isa, dv_error *error) {
         *isa = (dv_isa)i;
         return DV_OK;
     }
-    return dv_fail(error, DV_ERROR_OPTION, "DV_ISA=%s: unknown: use scalar, sse2, avx2, avx512 or neon", wish);
+    return dv_fail(error, DV_ERROR_OPTION, "DV_ISA=%s: unknown: use scalar, sse2, avx2, avx512, amx or neon", wish);
 }
 
 /* The choice plus one; zero until it is made. Threads that race to make it make the same one. */

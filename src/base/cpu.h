@@ -11,4 +11,8 @@ dv_isa dv_isa_current(void);
  * while other threads are in the library. */
 void dv_isa_force(dv_isa isa);
 
+/* Whether the processor has AMX but does not say how large its tiles are, as in some virtual machines: a library that
+ * believes it sets up tiles of no size, and dies of an illegal instruction. */
+int dv_amx_is_half_hidden(void);
+
 #endif

@@ -7,8 +7,11 @@ bool dv_pass_force_onednn;
 
 dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
                       dv_error *error) {
-    bool winograd = !dv_pass_force_onednn && dv_winograd_suits(shape);
-    return (winograd ? dv_winograd_pass_new : dv_onednn_pass_new)(pass, kind, shape, name, error);
+    if (!dv_pass_force_onednn && dv_winograd_suits(shape))
+        return dv_winograd_pass_new(pass, kind, shape, name, error);
+    if (!dv_pass_force_onednn && dv_matrix_suits(shape))
+        return dv_matrix_pass_new(pass, kind, shape, name, error);
+    return dv_onednn_pass_new(pass, kind, shape, name, error);
 }
 
 void dv_pass_free(dv_pass *pass) {

@@ -6,7 +6,8 @@
  *
  * A pass runs with the number of OpenMP threads that it was made with, so that its sums have one order.
  *
- * Two things compute them: oneDNN (onednn.c) any of them, Winograd's algorithm (winograd.c) some faster. */
+ * Three things compute them: oneDNN (onednn.c) any of them; Winograd's algorithm (winograd.c) some of f32, and matrix
+ * tiles (matrix.c) most of bf16, faster. */
 #ifndef DV_NN_PASS_H
 #define DV_NN_PASS_H
 
@@ -79,13 +80,19 @@ dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *err
 
 /* For tests: passes that are made from now on are oneDNN's. */
 extern bool dv_pass_force_onednn;
+/* ... and those on matrix tiles use these kernels; NULL: the processor's. */
+extern const struct dv_matrix_kernels *dv_matrix_forced;
 
 /* The makers: as dv_pass_new. */
 dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
                              dv_error *error);
 dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
                                dv_error *error);
+dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                             dv_error *error);
 /* Whether Winograd's algorithm can compute the convolution here, and faster than the direct sum. */
 bool dv_winograd_suits(const dv_convolution_shape *shape);
+/* Whether the processor has matrix tiles, and they can compute the convolution. */
+bool dv_matrix_suits(const dv_convolution_shape *shape);
 
 #endif

@@ -8,6 +8,7 @@ static const dv_codec_kernels *const tables[DV_ISA_COUNT] = {
     [DV_ISA_SSE2] = &dv_codec_kernels_baseline,
     [DV_ISA_AVX2] = &dv_codec_kernels_avx2,
     [DV_ISA_AVX512] = &dv_codec_kernels_avx512,
+    [DV_ISA_AMX] = &dv_codec_kernels_avx512, /* tiles are for convolutions */
 #elif defined(__aarch64__)
     [DV_ISA_NEON] = &dv_codec_kernels_baseline,
 #endif

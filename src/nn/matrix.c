@@ -1,0 +1,588 @@
+/* Passes on matrix tiles (nn/kernels/matrix.h): convolutions of bf16 in one or two dimensions, of any window, where the
+ * processor multiplies tiles. Sums are f32, in an order that follows from the shape alone.
+ *
+ * Forward and backward data are one thing: each row of results (`to`) is a sum over the window's elements of rows that
+ * are read (`from`), shifted and multiplied with weights. With a stride, one of the two ends is seen by phases, the
+ * remainders of positions by the stride: forward reads every stride-th pixel from some phase on, backward data writes
+ * those. Within a phase neighbours stay neighbours, and an element of the window is again a shift.
+ *
+ * Work is cut into bands of rows whose lines fit in a core's second-level cache, of a group of images whose pixels are
+ * neighbouring lanes. */
+#include "nn/kernels/matrix.h"
+#include "base/float16.h"
+#include "base/status.h"
+#include "nn/parts.h"
+#include "nn/pass.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = DV_MATRIX_SIDE, DEPTH = DV_MATRIX_DEPTH, PAIR = DV_MATRIX_PAIR };
+enum { LINES_BYTES = 1 << 20 };                          /* of a thread's lines, in forward and backward data */
+enum { GRADIENT_ELEMENTS = 1 << 21, MOST_LANES = 4096 }; /* of a band's lines, and its lanes, in the gradient */
+enum { MOST_ROWS = 256, MOST_TAPS = 1024 };              /* of a gradient's band; of a window */
+
+/* One dimension of the convolution, as the pass sees it. */
+typedef struct matrix_side {
+    size_t from, to;               /* lengths */
+    size_t from_phases, to_phases; /* the stride, or 1 */
+    size_t kernel, dilation;
+    ptrdiff_t padding;
+    bool back;             /* backward data: the window is turned */
+    ptrdiff_t least, most; /* shifts, in positions of a phase */
+} matrix_side;
+
+typedef struct matrix_pass {
+    dv_pass pass;
+    const dv_matrix_kernels *kernels;
+    size_t images;
+    size_t from_channels, to_channels;
+    matrix_side y, x;
+    size_t from_blocks, to_blocks; /* of channels: of from 32 (of a gradient: 16), of to 16 */
+    size_t group, groups;          /* images whose pixels are neighbouring lanes, and how often */
+    size_t band, bands;            /* rows of `to`; a band of a gradient may be of several groups */
+    size_t band_groups;
+    size_t from_rows;      /* that a band takes, at most */
+    size_t line, block;    /* elements of a line, of all phases, and of all lines of a block of channels */
+    size_t phase;          /* elements of one phase of a line */
+    size_t chunks, turned; /* gradient: of 32 lanes in a row of `to`; elements of all of a block of channels */
+    size_t parts;          /* of the channels of `to` that different threads compute */
+    size_t from_channel, to_channel; /* plain weights: from one channel to the next */
+} matrix_pass;
+
+static size_t divide_up(size_t a, size_t b) {
+    return (a + b - 1) / b;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* ---- windows along a side ------------------------------------------------------------------- */
+
+/* Where an element of the window falls: for positions of one phase of `to`, a phase of `from` and a shift. */
+typedef struct matrix_shift {
+    bool used;
+    size_t phase;
+    ptrdiff_t shift;
+} matrix_shift;
+
+static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b) {
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+static matrix_shift shift_of(const matrix_side *side, size_t phase, size_t element) {
+    ptrdiff_t stride = (ptrdiff_t)(side->from_phases * side->to_phases);
+    ptrdiff_t reach = (ptrdiff_t)(element * side->dilation) - side->padding;
+    ptrdiff_t distance = side->back ? (ptrdiff_t)phase - reach : reach;
+    ptrdiff_t shift = floor_divide(distance, stride), rest = distance - shift * stride;
+    return (matrix_shift){.used = !side->back || rest == 0, .phase = side->back ? 0 : (size_t)rest, .shift = shift};
+}
+
+/* The row of `from` that row `at` of `to` meets with an element of the window; -1: none. */
+static ptrdiff_t row_of(const matrix_side *side, size_t at, size_t element) {
+    matrix_shift shift = shift_of(side, at % side->to_phases, element);
+    ptrdiff_t position = (ptrdiff_t)(at / side->to_phases) + shift.shift;
+    ptrdiff_t row = position * (ptrdiff_t)side->from_phases + (ptrdiff_t)shift.phase;
+    return shift.used && row >= 0 && row < (ptrdiff_t)side->from ? row : -1;
+}
+
+/* Positions of a phase of `to`. */
+static size_t positions_of(const matrix_side *side, size_t phase) {
+    return divide_up(side->to - smaller(side->to, phase), side->to_phases);
+}
+
+/* Rows first .. end - 1 of `from` that hold all that rows of `to` meet; both 0 if that is nothing. */
+static void rows_met(const matrix_side *side, size_t begin, size_t end, size_t *first, size_t *last) {
+    *first = SIZE_MAX, *last = 0;
+    for (size_t at = begin; at < end; at++)
+        for (size_t k = 0; k < side->kernel; k++) {
+            ptrdiff_t row = row_of(side, at, k);
+            if (row < 0)
+                continue;
+            *first = smaller(*first, (size_t)row);
+            *last = larger(*last, (size_t)row + 1);
+        }
+    if (*last == 0)
+        *first = 0;
+}
+
+static bool is_met(const matrix_side *side, size_t begin, size_t end, size_t row) {
+    for (size_t at = begin; at < end; at++)
+        for (size_t k = 0; k < side->kernel; k++)
+            if (row_of(side, at, k) == (ptrdiff_t)row)
+                return true;
+    return false;
+}
+
+static bool phase_is_met(const matrix_side *side, size_t phase) {
+    for (size_t to = 0; to < side->to_phases; to++)
+        for (size_t k = 0; k < side->kernel; k++) {
+            matrix_shift shift = shift_of(side, to, k);
+            if (shift.used && shift.phase == phase)
+                return true;
+        }
+    return false;
+}
+
+static matrix_side side_of(size_t src, size_t dst, const dv_window *window, int d, bool back) {
+    matrix_side side = {.from = back ? dst : src,
+                        .to = back ? src : dst,
+                        .from_phases = back ? 1 : window->stride[d],
+                        .to_phases = back ? window->stride[d] : 1,
+                        .kernel = window->kernel[d],
+                        .dilation = window->dilation[d],
+                        .padding = (ptrdiff_t)window->padding[d],
+                        .back = back};
+    for (size_t phase = 0; phase < side.to_phases; phase++)
+        for (size_t k = 0; k < side.kernel; k++) {
+            matrix_shift shift = shift_of(&side, phase, k);
+            if (shift.used && shift.shift < side.least)
+                side.least = shift.shift;
+            if (shift.used && shift.shift > side.most)
+                side.most = shift.shift;
+        }
+    return side;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* One row of one image of a map. */
+static const uint16_t *row_at(const uint16_t *map, const matrix_side *y, const matrix_side *x, size_t image, size_t row,
+                              size_t channels) {
+    return map + (image * y->from + row) * x->from * channels;
+}
+
+/* Positions of a phase of a row of `from`: those before its first pixel and behind its last one are zeros. */
+typedef struct line_part {
+    size_t before, count, all;
+} line_part;
+
+static line_part part_of(const matrix_pass *made, size_t phase, size_t lanes) {
+    const matrix_side *x = &made->x;
+    size_t before = (size_t)-x->least, all = made->phase / lanes;
+    size_t count = divide_up(x->from - smaller(x->from, phase), x->from_phases);
+    return (line_part){before, smaller(count, all - before), all};
+}
+
+/* Makes the lines of row `row` of a group's images: `lanes` elements of a position, of which `step` are an image's, or
+ * two images' in pairs. */
+static void make_line(const matrix_pass *made, const uint16_t *map, size_t group, size_t row, bool pairs,
+                      uint16_t *line) {
+    size_t lanes = made->group * (pairs ? SIDE : DEPTH), each = pairs ? 2 : 1;
+    for (size_t phase = 0; phase < made->x.from_phases; phase++, line += made->phase) {
+        if (!phase_is_met(&made->x, phase))
+            continue;
+        line_part part = part_of(made, phase, lanes);
+        for (size_t i = 0; i < made->group; i += each) {
+            const uint16_t *data[2] = {NULL, NULL};
+            for (size_t j = 0; j < each; j++)
+                if (group * made->group + i + j < made->images)
+                    data[j] = row_at(map, &made->y, &made->x, group * made->group + i + j, row, made->from_channels) +
+                              phase * made->from_channels;
+            dv_matrix_lanes to = {line + i / each * DEPTH, lanes, made->block};
+            dv_matrix_pixels pixels = {NULL, part.before, made->x.from_phases * made->from_channels,
+                                       made->from_channels};
+            const size_t counts[] = {part.before, part.count, part.all - part.before - part.count};
+            for (int section = 0; section < 3; section++) {
+                pixels.count = counts[section];
+                pixels.data = section == 1 ? data[0] : NULL;
+                if (pairs)
+                    made->kernels->pair(&pixels, section == 1 ? data[1] : NULL, &to);
+                else
+                    made->kernels->spread(&pixels, &to);
+                to.data += counts[section] * lanes;
+            }
+        }
+    }
+}
+
+/* ---- forward and backward data -------------------------------------------------------------- */
+
+/* What one thread computes at a time. */
+typedef struct matrix_unit {
+    size_t group, begin, end; /* rows of `to` */
+    size_t first_row;         /* of `from`, that the lines begin with */
+    size_t first, last;       /* channels of `to` */
+} matrix_unit;
+
+/* A thread's scratchpad. */
+typedef struct unit_space {
+    uint16_t *lines; /* [blocks][from_rows][line] */
+    float *sums;     /* [PAIR][PAIR] */
+} unit_space;
+
+static unit_space unit_carve(const matrix_pass *made, void *scratchpad, size_t thread, size_t *bytes) {
+    unit_space space = {0};
+    for (size_t i = 0; i <= thread; i++) {
+        space.lines = dv_carve(scratchpad, bytes, made->from_blocks * made->block * sizeof(uint16_t));
+        space.sums = dv_carve(scratchpad, bytes, PAIR * PAIR * sizeof(float));
+    }
+    return space;
+}
+
+/* The elements of the window that a row of `to` meets, for one phase of its positions. */
+static size_t find_taps(const matrix_pass *made, const matrix_unit *unit, size_t at, size_t phase,
+                        const uint16_t *lines, const uint16_t *weights, dv_matrix_tap *taps) {
+    size_t count = 0, tap_elements = made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS;
+    for (size_t ky = 0; ky < made->y.kernel; ky++) {
+        ptrdiff_t row = row_of(&made->y, at, ky);
+        for (size_t kx = 0; row >= 0 && kx < made->x.kernel; kx++) {
+            matrix_shift shift = shift_of(&made->x, phase, kx);
+            if (!shift.used)
+                continue;
+            size_t position = (size_t)(shift.shift - made->x.least);
+            taps[count++] = (dv_matrix_tap){
+                .line = lines + ((size_t)row - unit->first_row) * made->line + shift.phase * made->phase +
+                        position * made->group * DEPTH,
+                .weights = weights + (ky * made->x.kernel + kx) * tap_elements,
+            };
+        }
+    }
+    return count;
+}
+
+/* A row of `to`, one phase, two tiles of channels from `channel` on. */
+static void run_row(const matrix_pass *made, const dv_pass_arrays *arrays, const matrix_unit *unit, size_t at,
+                    size_t phase, size_t channel, const unit_space *space) {
+    dv_matrix_tap taps[MOST_TAPS];
+    const uint16_t *weights = (const uint16_t *)arrays->weights + channel / SIDE * DV_MATRIX_ELEMENTS;
+    dv_matrix_product product = {.taps = taps,
+                                 .tap_count = find_taps(made, unit, at, phase, space->lines, weights, taps),
+                                 .blocks = made->from_blocks,
+                                 .line_block = made->block,
+                                 .weights_block = made->to_blocks * DV_MATRIX_ELEMENTS};
+    size_t image = unit->group * made->group, row = made->x.to * made->to_channels;
+    uint16_t *to = (uint16_t *)(made->x.back ? arrays->src : arrays->dst);
+    dv_matrix_target target = {.data = to + (image * made->y.to + at) * row + phase * made->to_channels + channel,
+                               .pixels = positions_of(&made->x, phase),
+                               .pixel_stride = made->x.to_phases * made->to_channels,
+                               .images = smaller(made->group, made->images - image),
+                               .image_stride = made->y.to * row,
+                               .lanes_per_pixel = made->group,
+                               .channels = smaller(PAIR, made->to_channels - channel),
+                               .bias = made->pass.kind == DV_PASS_FORWARD ? arrays->bias + channel : NULL};
+    size_t columns = target.channels > SIDE ? 2 : 1;
+    for (size_t lane = 0; lane < target.pixels * made->group; lane += PAIR) {
+        made->kernels->multiply(&product, lane, columns, space->sums);
+        made->kernels->store(space->sums, lane, &target);
+    }
+}
+
+static void run_unit(const matrix_pass *made, const dv_pass_arrays *arrays, matrix_unit unit, const unit_space *space) {
+    const uint16_t *from = made->x.back ? arrays->dst : arrays->src;
+    size_t last_row;
+    rows_met(&made->y, unit.begin, unit.end, &unit.first_row, &last_row);
+    for (size_t row = unit.first_row; row < last_row; row++)
+        if (is_met(&made->y, unit.begin, unit.end, row))
+            make_line(made, from, unit.group, row, false, space->lines + (row - unit.first_row) * made->line);
+    for (size_t channel = unit.first; channel < unit.last; channel += PAIR)
+        for (size_t at = unit.begin; at < unit.end; at++)
+            for (size_t phase = 0; phase < made->x.to_phases; phase++)
+                run_row(made, arrays, &unit, at, phase, channel, space);
+}
+
+static matrix_unit unit_at(const matrix_pass *made, size_t index) {
+    size_t part = index % made->parts, band = index / made->parts % made->bands;
+    size_t pairs = divide_up(made->to_channels, PAIR), begin = pairs * part / made->parts * PAIR;
+    return (matrix_unit){.group = index / made->parts / made->bands,
+                         .begin = band * made->band,
+                         .end = smaller((band + 1) * made->band, made->y.to),
+                         .first = begin,
+                         .last = smaller(pairs * (part + 1) / made->parts * PAIR, made->to_channels)};
+}
+
+static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
+    const matrix_pass *made = (const matrix_pass *)pass;
+    (void)error;
+#pragma omp parallel num_threads(pass->threads)
+    {
+        size_t bytes = 0;
+        unit_space space = unit_carve(made, arrays->scratchpad, (size_t)omp_get_thread_num(), &bytes);
+        made->kernels->begin();
+#pragma omp for schedule(static)
+        for (size_t i = 0; i < made->groups * made->bands * made->parts; i++)
+            run_unit(made, arrays, unit_at(made, i), &space);
+        made->kernels->end();
+    }
+    return DV_OK;
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+/* A block of 32 x 16 channels, of all elements of the window. */
+static void pack_block(const matrix_pass *made, const float *plain, size_t from, size_t to, uint16_t *packed) {
+    size_t window = made->y.kernel * made->x.kernel;
+    size_t tap_elements = made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS;
+    uint16_t *tile = packed + (from / DEPTH * made->to_blocks + to / SIDE) * DV_MATRIX_ELEMENTS;
+    for (size_t n = 0; n < SIDE; n++)
+        for (size_t k = 0; k < DEPTH; k++) {
+            bool there = from + k < made->from_channels && to + n < made->to_channels;
+            const float *weight = plain + (from + k) * made->from_channel + (to + n) * made->to_channel;
+            uint16_t *element = tile + k / 2 * DEPTH + 2 * n + k % 2;
+            for (size_t t = 0; t < window; t++)
+                element[t * tap_elements] = there ? dv_bf16_nearest(weight[t]) : 0;
+        }
+}
+
+static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+                              dv_error *error) {
+    const matrix_pass *made = (const matrix_pass *)pass;
+    (void)scratchpad, (void)error;
+#pragma omp parallel for collapse(2) schedule(static) num_threads(pass->threads)
+    for (size_t from = 0; from < made->from_channels; from += DEPTH)
+        for (size_t to = 0; to < made->to_channels; to += SIDE)
+            pack_block(made, plain, from, to, packed);
+    *weights = packed;
+    return DV_OK;
+}
+
+/* ---- backward weights ----------------------------------------------------------------------- */
+
+/* The scratchpad, which all threads share. */
+typedef struct gradient_space {
+    uint16_t *pairs;  /* [from blocks][groups of the band][from_rows][line] */
+    uint16_t *turned; /* [to blocks][groups of the band][band][chunks] tiles */
+    float *sums;      /* [window][to blocks][from blocks] tiles */
+} gradient_space;
+
+static gradient_space gradient_carve(const matrix_pass *made, void *scratchpad, size_t *bytes) {
+    size_t window = made->y.kernel * made->x.kernel;
+    return (gradient_space){
+        .pairs = dv_carve(scratchpad, bytes, made->from_blocks * made->block * sizeof(uint16_t)),
+        .turned = dv_carve(scratchpad, bytes, made->to_blocks * made->turned * sizeof(uint16_t)),
+        .sums =
+            dv_carve(scratchpad, bytes, window * made->from_blocks * made->to_blocks * DV_MATRIX_SUMS * sizeof(float)),
+    };
+}
+
+/* Some rows of some groups. */
+typedef struct gradient_band {
+    size_t first_group, groups, begin, end;
+    size_t first_row, last_row; /* of `from` */
+} gradient_band;
+
+/* Row `at` of diff_dst of a group's images, as turned tiles. */
+static void make_turned(const matrix_pass *made, const uint16_t *map, size_t group, size_t at, uint16_t *tiles) {
+    size_t lanes = made->chunks * PAIR, pixels_at = made->x.to * made->group;
+    size_t channels = made->to_channels;
+    for (size_t block = 0; block < made->to_blocks; block++)
+        for (size_t lane = pixels_at; lane < lanes; lane += 2)
+            memset(tiles + block * made->turned + lane * SIDE, 0, DEPTH * sizeof(uint16_t));
+    for (size_t i = 0; i < made->group; i += 2) {
+        const uint16_t *data[2] = {NULL, NULL};
+        for (size_t j = 0; j < 2; j++)
+            if (group * made->group + i + j < made->images)
+                data[j] = map + ((group * made->group + i + j) * made->y.to + at) * made->x.to * channels;
+        dv_matrix_pixels pixels = {data[0], made->x.to, channels, channels};
+        dv_matrix_lanes to = {tiles + i * SIDE, made->group * SIDE, made->turned};
+        made->kernels->pair(&pixels, data[1], &to);
+    }
+    for (size_t block = 0; block < made->to_blocks; block++)
+        made->kernels->turn(tiles + block * made->turned, made->chunks);
+}
+
+/* The threads of a team make the lines of a band. */
+static void make_band(const matrix_pass *made, const dv_pass_arrays *arrays, const gradient_band *band,
+                      const gradient_space *space) {
+    size_t from_rows = band->last_row - band->first_row, rows = band->end - band->begin;
+#pragma omp for collapse(2) schedule(static) nowait
+    for (size_t g = 0; g < band->groups; g++)
+        for (size_t row = 0; row < from_rows; row++)
+            if (is_met(&made->y, band->begin, band->end, band->first_row + row))
+                make_line(made, arrays->src, band->first_group + g, band->first_row + row, true,
+                          space->pairs + (g * made->from_rows + row) * made->line);
+#pragma omp for collapse(2) schedule(static)
+    for (size_t g = 0; g < band->groups; g++)
+        for (size_t row = 0; row < rows; row++)
+            make_turned(made, arrays->dst, band->first_group + g, band->begin + row,
+                        space->turned + (g * made->band + row) * made->chunks * DV_MATRIX_ELEMENTS);
+}
+
+/* Adds a band's products to two by two tiles of one element of the window. */
+static void add_products(const matrix_pass *made, const gradient_band *band, size_t ky, size_t kx, size_t to,
+                         size_t from, const gradient_space *space) {
+    dv_matrix_meeting meetings[MOST_ROWS];
+    size_t count = 0, block[2] = {made->turned, made->block};
+    matrix_shift shift = shift_of(&made->x, 0, kx);
+    size_t position = shift.phase * made->phase + (size_t)(shift.shift - made->x.least) * made->group * SIDE;
+    for (size_t g = 0; g < band->groups; g++)
+        for (size_t at = band->begin; at < band->end; at++) {
+            ptrdiff_t row = row_of(&made->y, at, ky);
+            if (row < 0)
+                continue;
+            size_t line = g * made->from_rows + (size_t)row - band->first_row, tile = g * made->band + at - band->begin;
+            meetings[count++] = (dv_matrix_meeting){
+                .turned = space->turned + to * made->turned + tile * made->chunks * DV_MATRIX_ELEMENTS,
+                .pairs = space->pairs + from * made->block + line * made->line + position,
+            };
+        }
+    size_t sums = ((ky * made->x.kernel + kx) * made->to_blocks + to) * made->from_blocks + from;
+    made->kernels->multiply_add(meetings, count, made->chunks, block, smaller(2, made->to_blocks - to),
+                                smaller(2, made->from_blocks - from), space->sums + sums * DV_MATRIX_SUMS,
+                                made->from_blocks * DV_MATRIX_SUMS);
+}
+
+static void add_band(const matrix_pass *made, const dv_pass_arrays *arrays, gradient_band band,
+                     const gradient_space *space) {
+    rows_met(&made->y, band.begin, band.end, &band.first_row, &band.last_row);
+    make_band(made, arrays, &band, space);
+#pragma omp for collapse(4) schedule(static)
+    for (size_t to = 0; to < made->to_blocks; to += 2)
+        for (size_t from = 0; from < made->from_blocks; from += 2)
+            for (size_t ky = 0; ky < made->y.kernel; ky++)
+                for (size_t kx = 0; kx < made->x.kernel; kx++)
+                    add_products(made, &band, ky, kx, to, from, space);
+}
+
+/* Adds the sums of one channel of `to` to the plain gradient. */
+static void add_sums(const matrix_pass *made, size_t channel, const float *sums, float *gradient) {
+    size_t window = made->y.kernel * made->x.kernel, tiles = made->to_blocks * made->from_blocks;
+    float *plain = gradient + channel * made->to_channel;
+    for (size_t from = 0; from < made->from_channels; from++) {
+        size_t tile = channel / SIDE * made->from_blocks + from / SIDE;
+        const float *sum = sums + tile * DV_MATRIX_SUMS + channel % SIDE * SIDE + from % SIDE;
+        for (size_t t = 0; t < window; t++)
+            plain[from * made->from_channel + t] += sum[t * tiles * DV_MATRIX_SUMS];
+    }
+}
+
+static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
+    const matrix_pass *made = (const matrix_pass *)pass;
+    size_t bytes = 0, tiles = made->y.kernel * made->x.kernel * made->to_blocks * made->from_blocks;
+    gradient_space space = gradient_carve(made, arrays->scratchpad, &bytes);
+    (void)error;
+#pragma omp parallel num_threads(pass->threads)
+    {
+        made->kernels->begin();
+#pragma omp for schedule(static)
+        for (size_t i = 0; i < tiles; i++)
+            memset(space.sums + i * DV_MATRIX_SUMS, 0, DV_MATRIX_SUMS * sizeof(float));
+        for (size_t group = 0; group < made->groups; group += made->band_groups)
+            for (size_t begin = 0; begin < made->y.to; begin += made->band)
+                add_band(made, arrays,
+                         (gradient_band){.first_group = group,
+                                         .groups = smaller(made->band_groups, made->groups - group),
+                                         .begin = begin,
+                                         .end = smaller(begin + made->band, made->y.to)},
+                         &space);
+#pragma omp for schedule(static)
+        for (size_t channel = 0; channel < made->to_channels; channel++)
+            add_sums(made, channel, space.sums, arrays->gradient);
+        made->kernels->end();
+    }
+    return DV_OK;
+}
+
+/* ---- making a pass -------------------------------------------------------------------------- */
+
+const dv_matrix_kernels *dv_matrix_forced;
+
+static const dv_matrix_kernels *kernels_in_use(void) {
+    return dv_matrix_forced ? dv_matrix_forced : dv_matrix();
+}
+
+bool dv_matrix_suits(const dv_convolution_shape *shape) {
+    const dv_window *window = &shape->window;
+    size_t taps = window->kernel[0] * (shape->rank == 2 ? window->kernel[1] : 1);
+    return kernels_in_use() && shape->type == DV_BF16 && shape->rank <= 2 && shape->groups == 1 && taps <= MOST_TAPS;
+}
+
+static void destroy(dv_pass *pass) {
+    free(pass);
+}
+
+static const dv_pass_methods methods = {.pack_weights = pack_weights, .run = run, .destroy = destroy};
+static const dv_pass_methods gradient_methods = {.run = run_gradient, .destroy = destroy};
+
+static void set_ends(matrix_pass *made, const dv_convolution_shape *shape) {
+    bool back = made->pass.kind == DV_PASS_BACKWARD_DATA, flat = shape->rank == 2;
+    int last = flat ? 1 : 0;
+    const dv_window row = dv_window_square(1, 1, 0); /* one dimension is a map of one row */
+    size_t window = shape->window.kernel[last] * (flat ? shape->window.kernel[0] : 1);
+    made->images = shape->images;
+    made->y = flat ? side_of(shape->src_sides[0], shape->dst_sides[0], &shape->window, 0, back)
+                   : side_of(1, 1, &row, 0, back);
+    made->x = side_of(shape->src_sides[last], shape->dst_sides[last], &shape->window, last, back);
+    made->from_channels = back ? shape->dst_channels : shape->src_channels;
+    made->to_channels = back ? shape->src_channels : shape->dst_channels;
+    made->from_channel = back ? shape->src_channels * window : window;
+    made->to_channel = back ? window : shape->src_channels * window;
+}
+
+/* The elements of lines, for a group of `group` images and bands of `band` rows. */
+static void set_lines(matrix_pass *made, size_t group, size_t band, size_t lane) {
+    const matrix_side *x = &made->x;
+    size_t positions = positions_of(x, 0) + (size_t)(x->most - x->least), first, last;
+    made->group = group;
+    made->groups = divide_up(made->images, group);
+    made->band = smaller(band, made->y.to);
+    made->bands = divide_up(made->y.to, made->band);
+    /* Tiles may begin up to PAIR - 1 lanes before a line's end. */
+    made->phase = (positions + divide_up(PAIR, group)) * group * lane;
+    made->line = made->phase * x->from_phases;
+    made->from_rows = 0;
+    for (size_t begin = 0; begin < made->y.to; begin += made->band) {
+        rows_met(&made->y, begin, smaller(begin + made->band, made->y.to), &first, &last);
+        made->from_rows = larger(made->from_rows, last - first);
+    }
+}
+
+/* Groups of 16 images, or 32 where all their lines fit; as many rows as fit. */
+static void set_sizes(matrix_pass *made) {
+    size_t units;
+    made->from_blocks = divide_up(made->from_channels, DEPTH);
+    made->to_blocks = divide_up(made->to_channels, SIDE);
+    for (size_t group = 32, band = made->y.to;; group == 32 ? (group = 16) : (band = divide_up(band, 2))) {
+        set_lines(made, smaller(group, made->images), band, DEPTH);
+        made->block = made->from_rows * made->line;
+        if (made->from_blocks * made->block * sizeof(uint16_t) <= LINES_BYTES || band == 1)
+            break;
+    }
+    units = made->groups * made->bands;
+    made->parts = smaller(divide_up((size_t)made->pass.threads, units), divide_up(made->to_channels, PAIR));
+    made->pass.weights_bytes =
+        made->y.kernel * made->x.kernel * made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS * sizeof(uint16_t);
+    (void)unit_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.scratchpad_bytes);
+}
+
+/* Groups of up to 32 images, an even number; bands of as many lanes as both lines of two blocks of channels fit for in
+ * a core's cache: rows of one group, or all rows of several. */
+static void set_gradient_sizes(matrix_pass *made) {
+    size_t group = smaller(PAIR, divide_up(made->images, 2) * 2);
+    made->from_blocks = divide_up(made->from_channels, SIDE);
+    made->to_blocks = divide_up(made->to_channels, SIDE);
+    made->chunks = divide_up(made->x.to * group, PAIR);
+    size_t lanes = GRADIENT_ELEMENTS / (SIDE * (made->from_blocks + made->to_blocks));
+    size_t rows = smaller(lanes, MOST_LANES) / (made->chunks * PAIR);
+    rows = smaller(larger(rows, 1), MOST_ROWS);
+    set_lines(made, group, rows, SIDE);
+    made->band_groups = smaller(larger(rows / made->y.to, 1), made->groups);
+    made->block = made->band_groups * made->from_rows * made->line;
+    made->turned = made->band_groups * made->band * made->chunks * DV_MATRIX_ELEMENTS;
+    (void)gradient_carve(made, NULL, &made->pass.scratchpad_bytes);
+}
+
+dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                             dv_error *error) {
+    bool gradient = kind == DV_PASS_BACKWARD_WEIGHTS;
+    matrix_pass *made = calloc(1, sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", name);
+    made->kernels = kernels_in_use();
+    made->pass =
+        (dv_pass){.methods = gradient ? &gradient_methods : &methods, .kind = kind, .threads = omp_get_max_threads()};
+    strncpy(made->pass.kernel, made->kernels->name, sizeof made->pass.kernel - 1);
+    set_ends(made, shape);
+    if (gradient)
+        set_gradient_sizes(made);
+    else
+        set_sizes(made);
+    *pass = &made->pass;
+    return DV_OK;
+}
