@@ -1,6 +1,7 @@
 /* Convolution passes on oneDNN's C interface, of version 2.6 or later and of 3.x. One engine for the process; a stream,
  * the primitives and their memory objects per pass. Memory objects have no memory of their own: they are pointed at the
  * caller's arrays right before each execution. */
+#include "base/cpu.h"
 #include "base/status.h"
 #include "nn/pass.h"
 
@@ -139,7 +140,10 @@ static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engin
 
 static dnnl_engine_t the_engine; /* lives as long as the process; NULL if it could not be made */
 
+/* oneDNN sets up AMX's tiles by what the processor says of them. */
 static void create_engine(void) {
+    if (dv_amx_is_half_hidden())
+        (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
     if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
         the_engine = NULL;
 }
@@ -273,14 +277,18 @@ static const char *kernel_of(const_dnnl_primitive_desc_t desc) {
     return kernel;
 }
 
-/* Whether oneDNN's kernel is one that goes wrong. Its 1x1 backward weights with strides write past their
- * scratchpad where src is channels last and its channels are less than a vector (oneDNN's issue 6035, in all
- * versions so far). Channels that are whole vectors are safe with any instruction set. */
+/* Whether oneDNN's kernel of backward weights is one that goes wrong:
+ * - 1x1 with strides writes past its scratchpad where src is channels last and its channels are less than a vector
+ *   (oneDNN's issue 6035, in all versions so far); channels that are whole vectors are safe with any instruction set;
+ * - bf16 in three dimensions by groups gives wrong sums (2.6.3, AVX-512). */
 static bool is_broken(const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
+    const char *kernel = kernel_of(desc);
     bool strided = false;
     for (int d = 0; d < shape->rank; d++)
         strided = strided || shape->window.stride[d] > 1;
-    return strided && shape->src_channels / shape->groups % 16 != 0 && strstr(kernel_of(desc), "1x1");
+    if (strided && shape->src_channels / shape->groups % 16 != 0 && strstr(kernel, "1x1"))
+        return true;
+    return shape->rank == 3 && shape->groups > 1 && strstr(kernel, "jit_bf16");
 }
 
 /* The best implementation of backward weights that is not broken. */
