@@ -152,53 +152,52 @@ static matrix_side side_of(size_t src, size_t dst, const dv_window *window, int 
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* One row of one image of a map. */
-static const uint16_t *row_at(const uint16_t *map, const matrix_side *y, const matrix_side *x, size_t image, size_t row,
-                              size_t channels) {
-    return map + (image * y->from + row) * x->from * channels;
+/* Row `row` of an image of a map; NULL, which reads as zeros, if there is no such image. */
+static const uint16_t *row_at(const matrix_pass *made, const uint16_t *map, size_t image, size_t row,
+                              size_t row_elements, size_t rows) {
+    return image < made->images ? map + (image * rows + row) * row_elements : NULL;
 }
 
-/* Positions of a phase of a row of `from`: those before its first pixel and behind its last one are zeros. */
-typedef struct line_part {
-    size_t before, count, all;
-} line_part;
+/* Pixels of one image to lanes of a line, or those of two to a line in pairs; moves on behind them. */
+static void lay(const matrix_pass *made, dv_matrix_pixels pixels, const uint16_t *second, bool pairs,
+                dv_matrix_lanes *lanes) {
+    if (pairs)
+        made->kernels->pair(&pixels, second, lanes);
+    else
+        made->kernels->spread(&pixels, lanes);
+    lanes->data += pixels.count * lanes->stride;
+}
 
-static line_part part_of(const matrix_pass *made, size_t phase, size_t lanes) {
+/* One phase of a row of `from`: its pixels, with zeros before and behind them. */
+static void make_phase(const matrix_pass *made, const uint16_t *row, const uint16_t *second, size_t phase, bool pairs,
+                       dv_matrix_lanes lanes) {
     const matrix_side *x = &made->x;
-    size_t before = (size_t)-x->least, all = made->phase / lanes;
-    size_t count = divide_up(x->from - smaller(x->from, phase), x->from_phases);
-    return (line_part){before, smaller(count, all - before), all};
+    size_t before = (size_t)-x->least, room = made->phase / lanes.stride - before;
+    size_t count = smaller(divide_up(x->from - smaller(x->from, phase), x->from_phases), room);
+    dv_matrix_pixels pixels = {NULL, before, x->from_phases * made->from_channels, made->from_channels};
+    lay(made, pixels, NULL, pairs, &lanes);
+    pixels.count = count;
+    pixels.data = row ? row + phase * made->from_channels : NULL;
+    lay(made, pixels, second ? second + phase * made->from_channels : NULL, pairs, &lanes);
+    pixels.count = room - count;
+    pixels.data = NULL;
+    lay(made, pixels, NULL, pairs, &lanes);
 }
 
-/* Makes the lines of row `row` of a group's images: `lanes` elements of a position, of which `step` are an image's, or
- * two images' in pairs. */
+/* Makes the line of row `row` of a group's images. */
 static void make_line(const matrix_pass *made, const uint16_t *map, size_t group, size_t row, bool pairs,
                       uint16_t *line) {
-    size_t lanes = made->group * (pairs ? SIDE : DEPTH), each = pairs ? 2 : 1;
-    for (size_t phase = 0; phase < made->x.from_phases; phase++, line += made->phase) {
-        if (!phase_is_met(&made->x, phase))
-            continue;
-        line_part part = part_of(made, phase, lanes);
-        for (size_t i = 0; i < made->group; i += each) {
-            const uint16_t *data[2] = {NULL, NULL};
-            for (size_t j = 0; j < each; j++)
-                if (group * made->group + i + j < made->images)
-                    data[j] = row_at(map, &made->y, &made->x, group * made->group + i + j, row, made->from_channels) +
-                              phase * made->from_channels;
-            dv_matrix_lanes to = {line + i / each * DEPTH, lanes, made->block};
-            dv_matrix_pixels pixels = {NULL, part.before, made->x.from_phases * made->from_channels,
-                                       made->from_channels};
-            const size_t counts[] = {part.before, part.count, part.all - part.before - part.count};
-            for (int section = 0; section < 3; section++) {
-                pixels.count = counts[section];
-                pixels.data = section == 1 ? data[0] : NULL;
-                if (pairs)
-                    made->kernels->pair(&pixels, section == 1 ? data[1] : NULL, &to);
-                else
-                    made->kernels->spread(&pixels, &to);
-                to.data += counts[section] * lanes;
-            }
-        }
+    size_t each = pairs ? 2 : 1, row_elements = made->x.from * made->from_channels;
+    for (size_t i = 0; i < made->group; i += each) {
+        size_t image = group * made->group + i;
+        const uint16_t *first = row_at(made, map, image, row, row_elements, made->y.from);
+        const uint16_t *second = row_at(made, map, image + 1, row, row_elements, made->y.from);
+        for (size_t phase = 0; phase < made->x.from_phases; phase++)
+            if (phase_is_met(&made->x, phase))
+                make_phase(made, first, second, phase, pairs,
+                           (dv_matrix_lanes){.data = line + phase * made->phase + i / each * DEPTH,
+                                             .stride = made->group * DEPTH / each,
+                                             .block = made->block});
     }
 }
 
@@ -369,22 +368,21 @@ typedef struct gradient_band {
 
 /* Row `at` of diff_dst of a group's images, as turned tiles. */
 static void make_turned(const matrix_pass *made, const uint16_t *map, size_t group, size_t at, uint16_t *tiles) {
-    size_t lanes = made->chunks * PAIR, pixels_at = made->x.to * made->group;
-    size_t channels = made->to_channels;
-    for (size_t block = 0; block < made->to_blocks; block++)
-        for (size_t lane = pixels_at; lane < lanes; lane += 2)
-            memset(tiles + block * made->turned + lane * SIDE, 0, DEPTH * sizeof(uint16_t));
+    size_t channels = made->to_channels, row_elements = made->x.to * channels, lanes = made->x.to * made->group;
     for (size_t i = 0; i < made->group; i += 2) {
-        const uint16_t *data[2] = {NULL, NULL};
-        for (size_t j = 0; j < 2; j++)
-            if (group * made->group + i + j < made->images)
-                data[j] = map + ((group * made->group + i + j) * made->y.to + at) * made->x.to * channels;
-        dv_matrix_pixels pixels = {data[0], made->x.to, channels, channels};
+        size_t image = group * made->group + i;
+        dv_matrix_pixels pixels = {.data = row_at(made, map, image, at, row_elements, made->y.to),
+                                   .count = made->x.to,
+                                   .stride = channels,
+                                   .channels = channels};
         dv_matrix_lanes to = {tiles + i * SIDE, made->group * SIDE, made->turned};
-        made->kernels->pair(&pixels, data[1], &to);
+        lay(made, pixels, row_at(made, map, image + 1, at, row_elements, made->y.to), true, &to);
     }
-    for (size_t block = 0; block < made->to_blocks; block++)
-        made->kernels->turn(tiles + block * made->turned, made->chunks);
+    for (size_t block = 0; block < made->to_blocks; block++) {
+        uint16_t *begin = tiles + block * made->turned, *end = begin + made->chunks * DV_MATRIX_ELEMENTS;
+        memset(begin + lanes * SIDE, 0, (size_t)(end - begin - (ptrdiff_t)(lanes * SIDE)) * sizeof *begin);
+        made->kernels->turn(begin, made->chunks);
+    }
 }
 
 /* The threads of a team make the lines of a band. */
@@ -533,18 +531,21 @@ static void set_lines(matrix_pass *made, size_t group, size_t band, size_t lane)
     }
 }
 
-/* Groups of 16 images, or 32 where all their lines fit; as many rows as fit. */
+/* Whether the lines of such groups and bands fit, which are set. */
+static bool lines_fit(matrix_pass *made, size_t group, size_t band) {
+    set_lines(made, smaller(group, made->images), band, DEPTH);
+    made->block = made->from_rows * made->line;
+    return made->from_blocks * made->block * sizeof(uint16_t) <= LINES_BYTES;
+}
+
+/* Groups of 32 images where all their lines fit, else of 16; as many rows as fit. */
 static void set_sizes(matrix_pass *made) {
-    size_t units;
     made->from_blocks = divide_up(made->from_channels, DEPTH);
     made->to_blocks = divide_up(made->to_channels, SIDE);
-    for (size_t group = 32, band = made->y.to;; group == 32 ? (group = 16) : (band = divide_up(band, 2))) {
-        set_lines(made, smaller(group, made->images), band, DEPTH);
-        made->block = made->from_rows * made->line;
-        if (made->from_blocks * made->block * sizeof(uint16_t) <= LINES_BYTES || band == 1)
-            break;
-    }
-    units = made->groups * made->bands;
+    if (!lines_fit(made, 32, made->y.to))
+        for (size_t band = made->y.to; !lines_fit(made, 16, band) && band > 1;)
+            band = divide_up(band, 2);
+    size_t units = made->groups * made->bands;
     made->parts = smaller(divide_up((size_t)made->pass.threads, units), divide_up(made->to_channels, PAIR));
     made->pass.weights_bytes =
         made->y.kernel * made->x.kernel * made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS * sizeof(uint16_t);
