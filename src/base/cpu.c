@@ -6,6 +6,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 static const char *const names[DV_ISA_COUNT] = {
     [DV_ISA_SCALAR] = "scalar", [DV_ISA_SSE2] = "sse2",     [DV_ISA_NEON] = "neon",
@@ -17,16 +22,18 @@ const char *dv_isa_name(dv_isa isa) {
 }
 
 #if defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* Linux gives a process the tiles' registers when it asks for them. */
+/* Linux gives a process the tiles' registers when it asks for them; other systems are not known to. */
 static int tiles_granted(void) {
+#if defined(__linux__)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return 0;
+#endif
 }
 
+/* Tiles are 16 rows of 64 bytes wherever there are any: nobody has to be asked for their size. */
 static int has_amx(void) {
     enum { BF16 = 1 << 22, TILES = 1 << 24 };
     unsigned a, b, c, d;
@@ -54,20 +61,21 @@ int dv_isa_available(dv_isa isa) {
         return 0;
     }
 }
+
 #else
+
 int dv_amx_is_half_hidden(void) {
     return 0;
 }
-#endif
 
+int dv_isa_available(dv_isa isa) {
 #if defined(__aarch64__)
-int dv_isa_available(dv_isa isa) {
     return isa == DV_ISA_SCALAR || isa == DV_ISA_NEON;
-}
-#elif !defined(__x86_64__)
-int dv_isa_available(dv_isa isa) {
+#else
     return isa == DV_ISA_SCALAR;
+#endif
 }
+
 #endif
 
 static dv_isa fastest(void) {
