@@ -39,7 +39,10 @@ static inline size_t test_scale(void) {
     return scale > 1 ? (size_t)scale : 1;
 }
 
-enum { GUARD_BYTES = 256, GUARD_VALUE = 0xA5 };
+enum {
+    GUARD_BYTES = 256,
+    GUARD_VALUE = 0xFF
+}; /* NaN in every type: who uses it without having written it is found out */
 
 /* `bytes` of memory aligned to 64, with a guard behind that guarded_free checks. */
 static inline void *guarded_new(size_t bytes) {

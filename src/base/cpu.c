@@ -41,8 +41,8 @@ static int has_amx(void) {
 }
 
 int dv_amx_is_half_hidden(void) {
-    unsigned palettes = 0, b, c, d;
-    return has_amx() && (!__get_cpuid_count(0x1d, 0, &palettes, &b, &c, &d) || palettes == 0);
+    unsigned total, rows, b, d; /* leaf 0x1d, palette 1: bytes and tiles, bytes of a row, rows */
+    return has_amx() && (!__get_cpuid_count(0x1d, 1, &total, &b, &rows, &d) || total == 0 || rows == 0);
 }
 
 int dv_isa_available(dv_isa isa) {

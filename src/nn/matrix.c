@@ -18,37 +18,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = DV_MATRIX_SIDE, DEPTH = DV_MATRIX_DEPTH, PAIR = DV_MATRIX_PAIR };
-enum { LINES_BYTES = 1 << 20 };                          /* of a thread's lines, in forward and backward data */
-enum { GRADIENT_ELEMENTS = 1 << 21, MOST_LANES = 4096 }; /* of a band's lines, and its lanes, in the gradient */
-enum { MOST_ROWS = 256, MOST_TAPS = 1024 };              /* of a gradient's band; of a window */
+enum { SIDE = DV_MATRIX_SIDE, DEPTH = DV_MATRIX_DEPTH, SQUARE = DV_MATRIX_SQUARE };
+enum {
+    LINES_BYTES = 1 << 20, /* of a thread's lines, in forward and backward data: part of a core's cache */
+    BAND_BYTES = 6 << 20,  /* of the lines that all threads share, in the gradient of weights */
+    BAND_LANES = 4096,     /* of them, at most: then two blocks of channels of both ends fit in a core's cache */
+    MOST_EXCESS = 8,       /* by this factor lines may be larger if they cannot be made smaller */
+    MOST_GROUP = 32,       /* images */
+    USUAL_GROUP = 16,
+    MOST_ROWS = 256, /* of a gradient's band, and elements of a window: both are lists on a thread's stack */
+    MOST_TAPS = 1024,
+};
 
 /* One dimension of the convolution, as the pass sees it. */
-typedef struct matrix_side {
+typedef struct matrix_axis {
     size_t from, to;               /* lengths */
     size_t from_phases, to_phases; /* the stride, or 1 */
     size_t kernel, dilation;
     ptrdiff_t padding;
     bool back;             /* backward data: the window is turned */
     ptrdiff_t least, most; /* shifts, in positions of a phase */
-} matrix_side;
+} matrix_axis;
 
 typedef struct matrix_pass {
     dv_pass pass;
     const dv_matrix_kernels *kernels;
     size_t images;
     size_t from_channels, to_channels;
-    matrix_side y, x;
-    size_t from_blocks, to_blocks; /* of channels: of from 32 (of a gradient: 16), of to 16 */
-    size_t group, groups;          /* images whose pixels are neighbouring lanes, and how often */
-    size_t band, bands;            /* rows of `to`; a band of a gradient may be of several groups */
-    size_t band_groups;
-    size_t from_rows;      /* that a band takes, at most */
-    size_t line, block;    /* elements of a line, of all phases, and of all lines of a block of channels */
-    size_t phase;          /* elements of one phase of a line */
-    size_t chunks, turned; /* gradient: of 32 lanes in a row of `to`; elements of all of a block of channels */
-    size_t parts;          /* of the channels of `to` that different threads compute */
-    size_t from_channel, to_channel; /* plain weights: from one channel to the next */
+    matrix_axis y, x;
+    size_t from_blocks;   /* of 32 channels; of a gradient: of 16 */
+    size_t to_blocks;     /* of 16 channels */
+    size_t group, groups; /* images whose pixels are neighbouring lanes, and how many such groups there are */
+    size_t band, bands;   /* rows of `to` that are computed together, and how many such bands there are */
+    size_t band_groups;   /* of a gradient: groups that are in a band */
+    size_t from_rows;     /* that a band takes, at most */
+    size_t phase;         /* elements of one phase of a line of one block of channels */
+    size_t line;          /* of all phases */
+    size_t block;         /* of all lines of a band */
+    size_t chunks;        /* of a gradient: of 32 lanes in a row of `to` */
+    size_t turned;        /* of a gradient: elements of all turned lines of one block of channels */
+    size_t parts;         /* that the channels of `to` are cut into, for threads that would have nothing to do */
+    size_t from_channel, to_channel; /* plain weights: elements from one channel to the next */
 } matrix_pass;
 
 static size_t divide_up(size_t a, size_t b) {
@@ -76,62 +86,69 @@ static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-static matrix_shift shift_of(const matrix_side *side, size_t phase, size_t element) {
-    ptrdiff_t stride = (ptrdiff_t)(side->from_phases * side->to_phases);
-    ptrdiff_t reach = (ptrdiff_t)(element * side->dilation) - side->padding;
-    ptrdiff_t distance = side->back ? (ptrdiff_t)phase - reach : reach;
+static matrix_shift shift_of(const matrix_axis *axis, size_t phase, size_t element) {
+    ptrdiff_t stride = (ptrdiff_t)(axis->from_phases * axis->to_phases);
+    ptrdiff_t reach = (ptrdiff_t)(element * axis->dilation) - axis->padding;
+    ptrdiff_t distance = axis->back ? (ptrdiff_t)phase - reach : reach;
     ptrdiff_t shift = floor_divide(distance, stride), rest = distance - shift * stride;
-    return (matrix_shift){.used = !side->back || rest == 0, .phase = side->back ? 0 : (size_t)rest, .shift = shift};
+    return (matrix_shift){.used = !axis->back || rest == 0, .phase = axis->back ? 0 : (size_t)rest, .shift = shift};
 }
 
 /* The row of `from` that row `at` of `to` meets with an element of the window; -1: none. */
-static ptrdiff_t row_of(const matrix_side *side, size_t at, size_t element) {
-    matrix_shift shift = shift_of(side, at % side->to_phases, element);
-    ptrdiff_t position = (ptrdiff_t)(at / side->to_phases) + shift.shift;
-    ptrdiff_t row = position * (ptrdiff_t)side->from_phases + (ptrdiff_t)shift.phase;
-    return shift.used && row >= 0 && row < (ptrdiff_t)side->from ? row : -1;
+static ptrdiff_t row_of(const matrix_axis *axis, size_t at, size_t element) {
+    matrix_shift shift = shift_of(axis, at % axis->to_phases, element);
+    ptrdiff_t position = (ptrdiff_t)(at / axis->to_phases) + shift.shift;
+    ptrdiff_t row = position * (ptrdiff_t)axis->from_phases + (ptrdiff_t)shift.phase;
+    return shift.used && row >= 0 && row < (ptrdiff_t)axis->from ? row : -1;
 }
 
 /* Positions of a phase of `to`. */
-static size_t positions_of(const matrix_side *side, size_t phase) {
-    return divide_up(side->to - smaller(side->to, phase), side->to_phases);
+static size_t positions_of(const matrix_axis *axis, size_t phase) {
+    return divide_up(axis->to - smaller(axis->to, phase), axis->to_phases);
 }
 
-/* Rows first .. end - 1 of `from` that hold all that rows of `to` meet; both 0 if that is nothing. */
-static void rows_met(const matrix_side *side, size_t begin, size_t end, size_t *first, size_t *last) {
-    *first = SIZE_MAX, *last = 0;
+/* The rows of `from`, first .. *last - 1, that hold all that rows begin .. end - 1 of `to` meet; none: both are 0. */
+static size_t rows_met(const matrix_axis *axis, size_t begin, size_t end, size_t *last) {
+    size_t first = SIZE_MAX;
+    *last = 0;
     for (size_t at = begin; at < end; at++)
-        for (size_t k = 0; k < side->kernel; k++) {
-            ptrdiff_t row = row_of(side, at, k);
+        for (size_t k = 0; k < axis->kernel; k++) {
+            ptrdiff_t row = row_of(axis, at, k);
             if (row < 0)
                 continue;
-            *first = smaller(*first, (size_t)row);
+            first = smaller(first, (size_t)row);
             *last = larger(*last, (size_t)row + 1);
         }
-    if (*last == 0)
-        *first = 0;
+    return *last ? first : 0;
 }
 
-static bool is_met(const matrix_side *side, size_t begin, size_t end, size_t row) {
-    for (size_t at = begin; at < end; at++)
-        for (size_t k = 0; k < side->kernel; k++)
-            if (row_of(side, at, k) == (ptrdiff_t)row)
-                return true;
+/* Whether one of the rows begin .. end - 1 of `to` meets a row of `from`. */
+static bool is_met(const matrix_axis *axis, size_t begin, size_t end, size_t row) {
+    ptrdiff_t stride = (ptrdiff_t)(axis->from_phases * axis->to_phases);
+    for (size_t k = 0; k < axis->kernel; k++) {
+        ptrdiff_t reach = (ptrdiff_t)(k * axis->dilation) - axis->padding;
+        ptrdiff_t at = axis->back ? (ptrdiff_t)row * stride + reach : (ptrdiff_t)row - reach;
+        if (!axis->back && (at < 0 || at % stride != 0))
+            continue;
+        at = axis->back ? at : at / stride;
+        if (at >= (ptrdiff_t)begin && at < (ptrdiff_t)end)
+            return true;
+    }
     return false;
 }
 
-static bool phase_is_met(const matrix_side *side, size_t phase) {
-    for (size_t to = 0; to < side->to_phases; to++)
-        for (size_t k = 0; k < side->kernel; k++) {
-            matrix_shift shift = shift_of(side, to, k);
+static bool phase_is_met(const matrix_axis *axis, size_t phase) {
+    for (size_t to = 0; to < axis->to_phases; to++)
+        for (size_t k = 0; k < axis->kernel; k++) {
+            matrix_shift shift = shift_of(axis, to, k);
             if (shift.used && shift.phase == phase)
                 return true;
         }
     return false;
 }
 
-static matrix_side side_of(size_t src, size_t dst, const dv_window *window, int d, bool back) {
-    matrix_side side = {.from = back ? dst : src,
+static matrix_axis axis_of(size_t src, size_t dst, const dv_window *window, int d, bool back) {
+    matrix_axis axis = {.from = back ? dst : src,
                         .to = back ? src : dst,
                         .from_phases = back ? 1 : window->stride[d],
                         .to_phases = back ? window->stride[d] : 1,
@@ -139,15 +156,15 @@ static matrix_side side_of(size_t src, size_t dst, const dv_window *window, int 
                         .dilation = window->dilation[d],
                         .padding = (ptrdiff_t)window->padding[d],
                         .back = back};
-    for (size_t phase = 0; phase < side.to_phases; phase++)
-        for (size_t k = 0; k < side.kernel; k++) {
-            matrix_shift shift = shift_of(&side, phase, k);
-            if (shift.used && shift.shift < side.least)
-                side.least = shift.shift;
-            if (shift.used && shift.shift > side.most)
-                side.most = shift.shift;
+    for (size_t phase = 0; phase < axis.to_phases; phase++)
+        for (size_t k = 0; k < axis.kernel; k++) {
+            matrix_shift shift = shift_of(&axis, phase, k);
+            if (shift.used && shift.shift < axis.least)
+                axis.least = shift.shift;
+            if (shift.used && shift.shift > axis.most)
+                axis.most = shift.shift;
         }
-    return side;
+    return axis;
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -171,9 +188,10 @@ static void lay(const matrix_pass *made, dv_matrix_pixels pixels, const uint16_t
 /* One phase of a row of `from`: its pixels, with zeros before and behind them. */
 static void make_phase(const matrix_pass *made, const uint16_t *row, const uint16_t *second, size_t phase, bool pairs,
                        dv_matrix_lanes lanes) {
-    const matrix_side *x = &made->x;
+    const matrix_axis *x = &made->x;
     size_t before = (size_t)-x->least, room = made->phase / lanes.stride - before;
-    size_t count = smaller(divide_up(x->from - smaller(x->from, phase), x->from_phases), room);
+    size_t met = positions_of(x, 0) + (size_t)x->most; /* those behind must be zeros, whatever is there */
+    size_t count = smaller(divide_up(x->from - smaller(x->from, phase), x->from_phases), met);
     dv_matrix_pixels pixels = {NULL, before, x->from_phases * made->from_channels, made->from_channels};
     lay(made, pixels, NULL, pairs, &lanes);
     pixels.count = count;
@@ -213,14 +231,14 @@ typedef struct matrix_unit {
 /* A thread's scratchpad. */
 typedef struct unit_space {
     uint16_t *lines; /* [blocks][from_rows][line] */
-    float *sums;     /* [PAIR][PAIR] */
+    float *sums;     /* [SQUARE][SQUARE] */
 } unit_space;
 
 static unit_space unit_carve(const matrix_pass *made, void *scratchpad, size_t thread, size_t *bytes) {
     unit_space space = {0};
     for (size_t i = 0; i <= thread; i++) {
         space.lines = dv_carve(scratchpad, bytes, made->from_blocks * made->block * sizeof(uint16_t));
-        space.sums = dv_carve(scratchpad, bytes, PAIR * PAIR * sizeof(float));
+        space.sums = dv_carve(scratchpad, bytes, SQUARE * SQUARE * sizeof(float));
     }
     return space;
 }
@@ -264,10 +282,10 @@ static void run_row(const matrix_pass *made, const dv_pass_arrays *arrays, const
                                .images = smaller(made->group, made->images - image),
                                .image_stride = made->y.to * row,
                                .lanes_per_pixel = made->group,
-                               .channels = smaller(PAIR, made->to_channels - channel),
+                               .channels = smaller(SQUARE, made->to_channels - channel),
                                .bias = made->pass.kind == DV_PASS_FORWARD ? arrays->bias + channel : NULL};
     size_t columns = target.channels > SIDE ? 2 : 1;
-    for (size_t lane = 0; lane < target.pixels * made->group; lane += PAIR) {
+    for (size_t lane = 0; lane < target.pixels * made->group; lane += SQUARE) {
         made->kernels->multiply(&product, lane, columns, space->sums);
         made->kernels->store(space->sums, lane, &target);
     }
@@ -276,11 +294,11 @@ static void run_row(const matrix_pass *made, const dv_pass_arrays *arrays, const
 static void run_unit(const matrix_pass *made, const dv_pass_arrays *arrays, matrix_unit unit, const unit_space *space) {
     const uint16_t *from = made->x.back ? arrays->dst : arrays->src;
     size_t last_row;
-    rows_met(&made->y, unit.begin, unit.end, &unit.first_row, &last_row);
+    unit.first_row = rows_met(&made->y, unit.begin, unit.end, &last_row);
     for (size_t row = unit.first_row; row < last_row; row++)
         if (is_met(&made->y, unit.begin, unit.end, row))
             make_line(made, from, unit.group, row, false, space->lines + (row - unit.first_row) * made->line);
-    for (size_t channel = unit.first; channel < unit.last; channel += PAIR)
+    for (size_t channel = unit.first; channel < unit.last; channel += SQUARE)
         for (size_t at = unit.begin; at < unit.end; at++)
             for (size_t phase = 0; phase < made->x.to_phases; phase++)
                 run_row(made, arrays, &unit, at, phase, channel, space);
@@ -288,24 +306,33 @@ static void run_unit(const matrix_pass *made, const dv_pass_arrays *arrays, matr
 
 static matrix_unit unit_at(const matrix_pass *made, size_t index) {
     size_t part = index % made->parts, band = index / made->parts % made->bands;
-    size_t pairs = divide_up(made->to_channels, PAIR), begin = pairs * part / made->parts * PAIR;
+    size_t squares = divide_up(made->to_channels, SQUARE);
     return (matrix_unit){.group = index / made->parts / made->bands,
                          .begin = band * made->band,
                          .end = smaller((band + 1) * made->band, made->y.to),
-                         .first = begin,
-                         .last = smaller(pairs * (part + 1) / made->parts * PAIR, made->to_channels)};
+                         .first = squares * part / made->parts * SQUARE,
+                         .last = smaller(squares * (part + 1) / made->parts * SQUARE, made->to_channels)};
+}
+
+static size_t unit_count(const matrix_pass *made) {
+    return made->groups * made->bands * made->parts;
+}
+
+/* Threads that have something to do, and a scratchpad. */
+static int unit_threads(const matrix_pass *made) {
+    return (int)smaller((size_t)made->pass.threads, unit_count(made));
 }
 
 static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     const matrix_pass *made = (const matrix_pass *)pass;
     (void)error;
-#pragma omp parallel num_threads(pass->threads)
+#pragma omp parallel num_threads(unit_threads(made))
     {
         size_t bytes = 0;
         unit_space space = unit_carve(made, arrays->scratchpad, (size_t)omp_get_thread_num(), &bytes);
         made->kernels->begin();
 #pragma omp for schedule(static)
-        for (size_t i = 0; i < made->groups * made->bands * made->parts; i++)
+        for (size_t i = 0; i < unit_count(made); i++)
             run_unit(made, arrays, unit_at(made, i), &space);
         made->kernels->end();
     }
@@ -322,7 +349,7 @@ static void pack_block(const matrix_pass *made, const float *plain, size_t from,
     for (size_t n = 0; n < SIDE; n++)
         for (size_t k = 0; k < DEPTH; k++) {
             bool there = from + k < made->from_channels && to + n < made->to_channels;
-            const float *weight = plain + (from + k) * made->from_channel + (to + n) * made->to_channel;
+            const float *weight = there ? plain + (from + k) * made->from_channel + (to + n) * made->to_channel : NULL;
             uint16_t *element = tile + k / 2 * DEPTH + 2 * n + k % 2;
             for (size_t t = 0; t < window; t++)
                 element[t * tap_elements] = there ? dv_bf16_nearest(weight[t]) : 0;
@@ -428,7 +455,7 @@ static void add_products(const matrix_pass *made, const gradient_band *band, siz
 
 static void add_band(const matrix_pass *made, const dv_pass_arrays *arrays, gradient_band band,
                      const gradient_space *space) {
-    rows_met(&made->y, band.begin, band.end, &band.first_row, &band.last_row);
+    band.first_row = rows_met(&made->y, band.begin, band.end, &band.last_row);
     make_band(made, arrays, &band, space);
 #pragma omp for collapse(4) schedule(static)
     for (size_t to = 0; to < made->to_blocks; to += 2)
@@ -485,12 +512,6 @@ static const dv_matrix_kernels *kernels_in_use(void) {
     return dv_matrix_forced ? dv_matrix_forced : dv_matrix();
 }
 
-bool dv_matrix_suits(const dv_convolution_shape *shape) {
-    const dv_window *window = &shape->window;
-    size_t taps = window->kernel[0] * (shape->rank == 2 ? window->kernel[1] : 1);
-    return kernels_in_use() && shape->type == DV_BF16 && shape->rank <= 2 && shape->groups == 1 && taps <= MOST_TAPS;
-}
-
 static void destroy(dv_pass *pass) {
     free(pass);
 }
@@ -504,9 +525,9 @@ static void set_ends(matrix_pass *made, const dv_convolution_shape *shape) {
     const dv_window row = dv_window_square(1, 1, 0); /* one dimension is a map of one row */
     size_t window = shape->window.kernel[last] * (flat ? shape->window.kernel[0] : 1);
     made->images = shape->images;
-    made->y = flat ? side_of(shape->src_sides[0], shape->dst_sides[0], &shape->window, 0, back)
-                   : side_of(1, 1, &row, 0, back);
-    made->x = side_of(shape->src_sides[last], shape->dst_sides[last], &shape->window, last, back);
+    made->y = flat ? axis_of(shape->src_sides[0], shape->dst_sides[0], &shape->window, 0, back)
+                   : axis_of(1, 1, &row, 0, back);
+    made->x = axis_of(shape->src_sides[last], shape->dst_sides[last], &shape->window, last, back);
     made->from_channels = back ? shape->dst_channels : shape->src_channels;
     made->to_channels = back ? shape->src_channels : shape->dst_channels;
     made->from_channel = back ? shape->src_channels * window : window;
@@ -515,75 +536,104 @@ static void set_ends(matrix_pass *made, const dv_convolution_shape *shape) {
 
 /* The elements of lines, for a group of `group` images and bands of `band` rows. */
 static void set_lines(matrix_pass *made, size_t group, size_t band, size_t lane) {
-    const matrix_side *x = &made->x;
-    size_t positions = positions_of(x, 0) + (size_t)(x->most - x->least), first, last;
+    const matrix_axis *x = &made->x;
+    size_t positions = positions_of(x, 0) + (size_t)(x->most - x->least), last;
     made->group = group;
     made->groups = divide_up(made->images, group);
     made->band = smaller(band, made->y.to);
     made->bands = divide_up(made->y.to, made->band);
-    /* Tiles may begin up to PAIR - 1 lanes before a line's end. */
-    made->phase = (positions + divide_up(PAIR, group)) * group * lane;
+    /* Tiles may begin up to SQUARE - 1 lanes before a line's end. */
+    made->phase = (positions + divide_up(SQUARE, group)) * group * lane;
     made->line = made->phase * x->from_phases;
     made->from_rows = 0;
     for (size_t begin = 0; begin < made->y.to; begin += made->band) {
-        rows_met(&made->y, begin, smaller(begin + made->band, made->y.to), &first, &last);
+        size_t first = rows_met(&made->y, begin, smaller(begin + made->band, made->y.to), &last);
         made->from_rows = larger(made->from_rows, last - first);
     }
+}
+
+static size_t lines_bytes(const matrix_pass *made) {
+    return (made->from_blocks * made->block + made->to_blocks * made->turned) * sizeof(uint16_t);
 }
 
 /* Whether the lines of such groups and bands fit, which are set. */
 static bool lines_fit(matrix_pass *made, size_t group, size_t band) {
     set_lines(made, smaller(group, made->images), band, DEPTH);
     made->block = made->from_rows * made->line;
-    return made->from_blocks * made->block * sizeof(uint16_t) <= LINES_BYTES;
+    return lines_bytes(made) <= LINES_BYTES;
 }
 
-/* Groups of 32 images where all their lines fit, else of 16; as many rows as fit. */
-static void set_sizes(matrix_pass *made) {
+/* Groups of 32 images where all their lines fit, else of 16 and as many rows as fit, else of fewer; fewer rows where
+ * threads would have nothing to do. False if a row of one image is much too long. */
+static bool set_sizes(matrix_pass *made) {
+    size_t threads = (size_t)made->pass.threads, group = USUAL_GROUP;
     made->from_blocks = divide_up(made->from_channels, DEPTH);
     made->to_blocks = divide_up(made->to_channels, SIDE);
-    if (!lines_fit(made, 32, made->y.to))
-        for (size_t band = made->y.to; !lines_fit(made, 16, band) && band > 1;)
-            band = divide_up(band, 2);
-    size_t units = made->groups * made->bands;
-    made->parts = smaller(divide_up((size_t)made->pass.threads, units), divide_up(made->to_channels, PAIR));
+    bool fit = lines_fit(made, MOST_GROUP, made->y.to);
+    for (size_t band = made->y.to; !fit && band > 0; band /= 2)
+        fit = lines_fit(made, group, band);
+    for (; !fit && group > 0; group /= 2)
+        fit = lines_fit(made, group, 1);
+    while (made->groups * made->bands < threads && made->band >= 8)
+        (void)lines_fit(made, made->group, divide_up(made->band, 2));
+    made->parts = smaller(divide_up(threads, made->groups * made->bands), divide_up(made->to_channels, SQUARE));
     made->pass.weights_bytes =
         made->y.kernel * made->x.kernel * made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS * sizeof(uint16_t);
-    (void)unit_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.scratchpad_bytes);
+    (void)unit_carve(made, NULL, (size_t)unit_threads(made) - 1, &made->pass.scratchpad_bytes);
+    return lines_bytes(made) <= (size_t)MOST_EXCESS * LINES_BYTES;
 }
 
-/* Groups of up to 32 images, an even number; bands of as many lanes as both lines of two blocks of channels fit for in
- * a core's cache: rows of one group, or all rows of several. */
-static void set_gradient_sizes(matrix_pass *made) {
-    size_t group = smaller(PAIR, divide_up(made->images, 2) * 2);
-    made->from_blocks = divide_up(made->from_channels, SIDE);
-    made->to_blocks = divide_up(made->to_channels, SIDE);
-    made->chunks = divide_up(made->x.to * group, PAIR);
-    size_t lanes = GRADIENT_ELEMENTS / (SIDE * (made->from_blocks + made->to_blocks));
-    size_t rows = smaller(lanes, MOST_LANES) / (made->chunks * PAIR);
-    rows = smaller(larger(rows, 1), MOST_ROWS);
+/* Whether the lines of bands of so many rows fit, which are set: rows of one group, or all rows of several. */
+static bool band_fits(matrix_pass *made, size_t group, size_t rows) {
+    made->chunks = divide_up(made->x.to * group, DEPTH);
     set_lines(made, group, rows, SIDE);
     made->band_groups = smaller(larger(rows / made->y.to, 1), made->groups);
     made->block = made->band_groups * made->from_rows * made->line;
     made->turned = made->band_groups * made->band * made->chunks * DV_MATRIX_ELEMENTS;
-    (void)gradient_carve(made, NULL, &made->pass.scratchpad_bytes);
+    return lines_bytes(made) <= BAND_BYTES;
 }
 
-dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                             dv_error *error) {
+/* Groups of up to 32 images, an even number, and as many rows as fit; fewer images if one row does not. False if
+ * that is much too long. */
+static bool set_gradient_sizes(matrix_pass *made) {
+    size_t group = smaller(MOST_GROUP, divide_up(made->images, 2) * 2);
+    size_t rows = BAND_LANES / (divide_up(made->x.to * group, DEPTH) * DEPTH);
+    bool fit = false;
+    made->from_blocks = divide_up(made->from_channels, SIDE);
+    made->to_blocks = divide_up(made->to_channels, SIDE);
+    for (rows = smaller(larger(rows, 1), MOST_ROWS); !fit && rows > 0; rows /= 2)
+        fit = band_fits(made, group, rows);
+    for (; !fit && group > 1; group = group / 4 * 2)
+        fit = band_fits(made, group, 1);
+    (void)gradient_carve(made, NULL, &made->pass.scratchpad_bytes);
+    return lines_bytes(made) <= (size_t)MOST_EXCESS * BAND_BYTES;
+}
+
+/* Sets everything; false if lines are too long. */
+static bool pass_init(matrix_pass *made, dv_pass_kind kind, const dv_convolution_shape *shape) {
     bool gradient = kind == DV_PASS_BACKWARD_WEIGHTS;
-    matrix_pass *made = calloc(1, sizeof *made);
-    if (!made)
-        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", name);
-    made->kernels = kernels_in_use();
+    *made = (matrix_pass){.kernels = kernels_in_use()};
     made->pass =
         (dv_pass){.methods = gradient ? &gradient_methods : &methods, .kind = kind, .threads = omp_get_max_threads()};
     strncpy(made->pass.kernel, made->kernels->name, sizeof made->pass.kernel - 1);
     set_ends(made, shape);
-    if (gradient)
-        set_gradient_sizes(made);
-    else
-        set_sizes(made);
+    return gradient ? set_gradient_sizes(made) : set_sizes(made);
+}
+
+bool dv_matrix_suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
+    const dv_window *window = &shape->window;
+    size_t taps = window->kernel[0] * (shape->rank == 2 ? window->kernel[1] : 1);
+    matrix_pass made;
+    return kernels_in_use() && shape->type == DV_BF16 && shape->rank <= 2 && shape->groups == 1 && taps <= MOST_TAPS &&
+           pass_init(&made, kind, shape);
+}
+
+dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                             dv_error *error) {
+    matrix_pass *made = malloc(sizeof *made);
+    if (!made)
+        return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", name);
+    (void)pass_init(made, kind, shape);
     *pass = &made->pass;
     return DV_OK;
 }

@@ -140,9 +140,9 @@ static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engin
 
 static dnnl_engine_t the_engine; /* lives as long as the process; NULL if it could not be made */
 
-/* oneDNN sets up AMX's tiles by what the processor says of them. */
+/* oneDNN sets up AMX's tiles by what the processor says of them. A limit that the user set stays. */
 static void create_engine(void) {
-    if (dv_amx_is_half_hidden())
+    if (dv_amx_is_half_hidden() && !getenv("ONEDNN_MAX_CPU_ISA") && !getenv("DNNL_MAX_CPU_ISA"))
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
     if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
         the_engine = NULL;

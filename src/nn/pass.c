@@ -9,7 +9,7 @@ dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_sh
                       dv_error *error) {
     if (!dv_pass_force_onednn && dv_winograd_suits(shape))
         return dv_winograd_pass_new(pass, kind, shape, name, error);
-    if (!dv_pass_force_onednn && dv_matrix_suits(shape))
+    if (!dv_pass_force_onednn && dv_matrix_suits(kind, shape))
         return dv_matrix_pass_new(pass, kind, shape, name, error);
     return dv_onednn_pass_new(pass, kind, shape, name, error);
 }

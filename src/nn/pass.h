@@ -92,7 +92,7 @@ dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolu
                              dv_error *error);
 /* Whether Winograd's algorithm can compute the convolution here, and faster than the direct sum. */
 bool dv_winograd_suits(const dv_convolution_shape *shape);
-/* Whether the processor has matrix tiles, and they can compute the convolution. */
-bool dv_matrix_suits(const dv_convolution_shape *shape);
+/* Whether the processor has matrix tiles, and they can compute this direction of the convolution. */
+bool dv_matrix_suits(dv_pass_kind kind, const dv_convolution_shape *shape);
 
 #endif

@@ -17,11 +17,11 @@
 #include <stdint.h>
 
 enum {
-    DV_MATRIX_SIDE = 16,          /* lanes, channels of a result, and pairs of what is summed over */
+    DV_MATRIX_SIDE = 16,          /* rows of a tile, and f32 in a row of sums */
     DV_MATRIX_DEPTH = 32,         /* bf16 of a row of a tile */
     DV_MATRIX_ELEMENTS = 16 * 32, /* bf16 of a tile */
     DV_MATRIX_SUMS = 16 * 16,     /* f32 of a tile */
-    DV_MATRIX_PAIR = 32,          /* lanes, and channels, of two tiles: what kernels compute together */
+    DV_MATRIX_SQUARE = 32,        /* lanes, and channels, of the two by two tiles that kernels compute together */
 };
 
 /* Pixels of one row of an image: where the first one's channels are, and elements from one pixel to the next. */
@@ -50,12 +50,12 @@ typedef struct dv_matrix_product {
     size_t line_block, weights_block; /* elements from one of them to the next */
 } dv_matrix_product;
 
-/* A row of results: channels from the first of two tiles on, of pixels [count] of images [images]. */
+/* A row of results, of some of their channels. */
 typedef struct dv_matrix_target {
     uint16_t *data;
     size_t pixels, pixel_stride;
     size_t images, image_stride; /* images that there are */
-    size_t lanes_per_pixel;      /* that many or more */
+    size_t lanes_per_pixel;      /* at least as many */
     size_t channels;             /* 1 to 32 */
     const float *bias;           /* [channels], or NULL */
 } dv_matrix_target;

@@ -1,4 +1,8 @@
-/* Tiles on AMX, with AVX-512 around them. matrix_reference.c says what each function computes. */
+/* Tiles on AMX, with AVX-512 around them. matrix_reference.c says what each function computes; the processor takes
+ * subnormals for zeros while it multiplies and adds.
+ *
+ * gcc's intrinsics do not tell the compiler which memory a tile is loaded from. What is loaded must have been written
+ * by another function, or by a tile: not by a plain store just before. */
 #include "nn/kernels/matrix.h"
 
 #include <immintrin.h>
@@ -6,7 +10,7 @@
 enum { ROW_BYTES = 64 };
 
 /* Every tile is 16 rows of 64 bytes. Numbers 0 to 3 are sums, 4 and 5 the left factors, 6 and 7 the right ones. A
- * constant, because gcc's intrinsic does not tell the compiler that all of it is read. */
+ * constant, for the same reason. */
 static const struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -117,14 +121,14 @@ static void multiply(const dv_matrix_product *product, size_t lane, size_t colum
             weights += product->weights_block;
         }
     }
-    enum { STRIDE = DV_MATRIX_PAIR * sizeof(float) };
+    enum { STRIDE = DV_MATRIX_SQUARE * sizeof(float) };
     _tile_stored(0, sums, STRIDE);
     _tile_stored(1, sums + DV_MATRIX_SIDE, STRIDE);
-    _tile_stored(2, sums + DV_MATRIX_SIDE * DV_MATRIX_PAIR, STRIDE);
-    _tile_stored(3, sums + DV_MATRIX_SIDE * DV_MATRIX_PAIR + DV_MATRIX_SIDE, STRIDE);
+    _tile_stored(2, sums + DV_MATRIX_SIDE * DV_MATRIX_SQUARE, STRIDE);
+    _tile_stored(3, sums + DV_MATRIX_SIDE * DV_MATRIX_SQUARE + DV_MATRIX_SIDE, STRIDE);
 }
 
-/* To the nearest, ties to even, as dv_bf16_nearest: the processor's own instruction makes subnormals zeros. */
+/* To the nearest, ties to even, as dv_bf16_nearest; the processor's own instruction would make subnormals zeros. */
 static inline __m512i round_to_bf16(__m512 values) {
     __m512i bits = _mm512_castps_si512(values), one = _mm512_set1_epi32(1);
     __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
@@ -147,7 +151,7 @@ static inline void store_sixteen(const float *sums, size_t first, const dv_matri
 
 static void store(const float *sums, size_t lane, const dv_matrix_target *target) {
     size_t pixel = lane / target->lanes_per_pixel, image = lane % target->lanes_per_pixel;
-    for (size_t i = 0; i < DV_MATRIX_PAIR && pixel < target->pixels; i++, sums += DV_MATRIX_PAIR) {
+    for (size_t i = 0; i < DV_MATRIX_SQUARE && pixel < target->pixels; i++, sums += DV_MATRIX_SQUARE) {
         if (image < target->images) {
             uint16_t *to = target->data + image * target->image_stride + pixel * target->pixel_stride;
             store_sixteen(sums, 0, target, to);

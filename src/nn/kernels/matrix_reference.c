@@ -50,7 +50,7 @@ static void add_tiles(const uint16_t *left, const uint16_t *right, float *sums, 
 }
 
 static void multiply(const dv_matrix_product *product, size_t lane, size_t columns, float *sums) {
-    memset(sums, 0, DV_MATRIX_PAIR * DV_MATRIX_PAIR * sizeof *sums);
+    memset(sums, 0, DV_MATRIX_SQUARE * DV_MATRIX_SQUARE * sizeof *sums);
     for (size_t t = 0; t < product->tap_count; t++)
         for (size_t b = 0; b < product->blocks; b++)
             for (size_t r = 0; r < 2; r++)
@@ -58,11 +58,11 @@ static void multiply(const dv_matrix_product *product, size_t lane, size_t colum
                     add_tiles(product->taps[t].line + b * product->line_block +
                                   (lane + r * DV_MATRIX_SIDE) * DV_MATRIX_DEPTH,
                               product->taps[t].weights + b * product->weights_block + c * DV_MATRIX_ELEMENTS,
-                              sums + r * DV_MATRIX_SIDE * DV_MATRIX_PAIR + c * DV_MATRIX_SIDE, DV_MATRIX_PAIR);
+                              sums + r * DV_MATRIX_SIDE * DV_MATRIX_SQUARE + c * DV_MATRIX_SIDE, DV_MATRIX_SQUARE);
 }
 
 static void store(const float *sums, size_t lane, const dv_matrix_target *target) {
-    for (size_t i = 0; i < DV_MATRIX_PAIR; i++, sums += DV_MATRIX_PAIR) {
+    for (size_t i = 0; i < DV_MATRIX_SQUARE; i++, sums += DV_MATRIX_SQUARE) {
         size_t pixel = (lane + i) / target->lanes_per_pixel, image = (lane + i) % target->lanes_per_pixel;
         if (pixel >= target->pixels || image >= target->images)
             continue;
