@@ -137,9 +137,9 @@ static void gradients(void **state) {
 }
 
 /* Groups of images with a last one that is not full, bands of rows, blocks of channels: bands of forward because of the
- * channels, of the gradient because of the rows. */
-static const size_t shapes[][5] = {
-    {40, 40, 24, 4, 1}, {5, 33, 80, 9, 2}, {2, 512, 16, 17, 1}, {34, 16, 8, 13, 1}, {33, 512, 16, 9, 1}};
+ * channels, of the gradient because of the rows, and parts of a gradient. */
+static const size_t shapes[][5] = {{40, 40, 24, 4, 1},  {5, 33, 80, 9, 2},   {2, 512, 16, 17, 1}, {34, 16, 8, 13, 1},
+                                   {33, 512, 16, 9, 1}, {2, 512, 200, 7, 1}, {40, 300, 250, 6, 2}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static dv_convolution_shape shape_at(size_t i) {

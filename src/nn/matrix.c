@@ -23,6 +23,7 @@ enum {
     LINES_BYTES = 1 << 20, /* of a thread's lines, in forward and backward data: part of a core's cache */
     BAND_BYTES = 6 << 20,  /* of the lines that all threads share, in the gradient of weights */
     BAND_LANES = 4096,     /* of them, at most: then two blocks of channels of both ends fit in a core's cache */
+    SUMS_BYTES = 2 << 20,  /* of the sums, likewise: wide layers go through by parts */
     MOST_EXCESS = 8,       /* by this factor lines may be larger if they cannot be made smaller */
     MOST_GROUP = 32,       /* images */
     USUAL_GROUP = 16,
@@ -57,6 +58,7 @@ typedef struct matrix_pass {
     size_t block;         /* of all lines of a band */
     size_t chunks;        /* of a gradient: of 32 lanes in a row of `to` */
     size_t turned;        /* of a gradient: elements of all turned lines of one block of channels */
+    size_t part_blocks;   /* of a gradient: blocks of `to` whose sums are there at a time */
     size_t parts;         /* that the channels of `to` are cut into, for threads that would have nothing to do */
     size_t from_channel, to_channel; /* plain weights: elements from one channel to the next */
 } matrix_pass;
@@ -373,39 +375,47 @@ static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, v
 /* The scratchpad, which all threads share. */
 typedef struct gradient_space {
     uint16_t *pairs;  /* [from blocks][groups of the band][from_rows][line] */
-    uint16_t *turned; /* [to blocks][groups of the band][band][chunks] tiles */
-    float *sums;      /* [window][to blocks][from blocks] tiles */
+    uint16_t *turned; /* [blocks of the part][groups of the band][band][chunks] tiles */
+    float *sums;      /* [window][blocks of the part][from blocks] tiles */
 } gradient_space;
 
+/* Tiles of the sums of a part. */
+static size_t sum_tiles(const matrix_pass *made) {
+    return made->y.kernel * made->x.kernel * made->part_blocks * made->from_blocks;
+}
+
 static gradient_space gradient_carve(const matrix_pass *made, void *scratchpad, size_t *bytes) {
-    size_t window = made->y.kernel * made->x.kernel;
     return (gradient_space){
         .pairs = dv_carve(scratchpad, bytes, made->from_blocks * made->block * sizeof(uint16_t)),
-        .turned = dv_carve(scratchpad, bytes, made->to_blocks * made->turned * sizeof(uint16_t)),
-        .sums =
-            dv_carve(scratchpad, bytes, window * made->from_blocks * made->to_blocks * DV_MATRIX_SUMS * sizeof(float)),
+        .turned = dv_carve(scratchpad, bytes, made->part_blocks * made->turned * sizeof(uint16_t)),
+        .sums = dv_carve(scratchpad, bytes, sum_tiles(made) * DV_MATRIX_SUMS * sizeof(float)),
     };
 }
 
-/* Some rows of some groups. */
+/* Some rows of some groups, and some blocks of channels of `to`. */
 typedef struct gradient_band {
     size_t first_group, groups, begin, end;
+    size_t first_block, blocks;
     size_t first_row, last_row; /* of `from` */
 } gradient_band;
 
 /* Row `at` of diff_dst of a group's images, as turned tiles. */
-static void make_turned(const matrix_pass *made, const uint16_t *map, size_t group, size_t at, uint16_t *tiles) {
-    size_t channels = made->to_channels, row_elements = made->x.to * channels, lanes = made->x.to * made->group;
+static void make_turned(const matrix_pass *made, const uint16_t *map, const gradient_band *band, size_t group,
+                        size_t at, uint16_t *tiles) {
+    size_t row_elements = made->x.to * made->to_channels, lanes = made->x.to * made->group;
+    size_t first = band->first_block * SIDE;
     for (size_t i = 0; i < made->group; i += 2) {
         size_t image = group * made->group + i;
-        dv_matrix_pixels pixels = {.data = row_at(made, map, image, at, row_elements, made->y.to),
+        const uint16_t *row = row_at(made, map, image, at, row_elements, made->y.to);
+        const uint16_t *second = row_at(made, map, image + 1, at, row_elements, made->y.to);
+        dv_matrix_pixels pixels = {.data = row ? row + first : NULL,
                                    .count = made->x.to,
-                                   .stride = channels,
-                                   .channels = channels};
+                                   .stride = made->to_channels,
+                                   .channels = smaller(band->blocks * SIDE, made->to_channels - first)};
         dv_matrix_lanes to = {tiles + i * SIDE, made->group * SIDE, made->turned};
-        lay(made, pixels, row_at(made, map, image + 1, at, row_elements, made->y.to), true, &to);
+        lay(made, pixels, second ? second + first : NULL, true, &to);
     }
-    for (size_t block = 0; block < made->to_blocks; block++) {
+    for (size_t block = 0; block < band->blocks; block++) {
         uint16_t *begin = tiles + block * made->turned, *end = begin + made->chunks * DV_MATRIX_ELEMENTS;
         memset(begin + lanes * SIDE, 0, (size_t)(end - begin - (ptrdiff_t)(lanes * SIDE)) * sizeof *begin);
         made->kernels->turn(begin, made->chunks);
@@ -416,6 +426,8 @@ static void make_turned(const matrix_pass *made, const uint16_t *map, size_t gro
 static void make_band(const matrix_pass *made, const dv_pass_arrays *arrays, const gradient_band *band,
                       const gradient_space *space) {
     size_t from_rows = band->last_row - band->first_row, rows = band->end - band->begin;
+    if (band->first_block > 0 && made->bands == 1 && made->band_groups == made->groups)
+        from_rows = 0; /* src's lines are those of the part before */
 #pragma omp for collapse(2) schedule(static) nowait
     for (size_t g = 0; g < band->groups; g++)
         for (size_t row = 0; row < from_rows; row++)
@@ -425,11 +437,11 @@ static void make_band(const matrix_pass *made, const dv_pass_arrays *arrays, con
 #pragma omp for collapse(2) schedule(static)
     for (size_t g = 0; g < band->groups; g++)
         for (size_t row = 0; row < rows; row++)
-            make_turned(made, arrays->dst, band->first_group + g, band->begin + row,
+            make_turned(made, arrays->dst, band, band->first_group + g, band->begin + row,
                         space->turned + (g * made->band + row) * made->chunks * DV_MATRIX_ELEMENTS);
 }
 
-/* Adds a band's products to two by two tiles of one element of the window. */
+/* Adds a band's products to two by two tiles of one element of the window. `to` is counted from the part's begin. */
 static void add_products(const matrix_pass *made, const gradient_band *band, size_t ky, size_t kx, size_t to,
                          size_t from, const gradient_space *space) {
     dv_matrix_meeting meetings[MOST_ROWS];
@@ -447,8 +459,8 @@ static void add_products(const matrix_pass *made, const gradient_band *band, siz
                 .pairs = space->pairs + from * made->block + line * made->line + position,
             };
         }
-    size_t sums = ((ky * made->x.kernel + kx) * made->to_blocks + to) * made->from_blocks + from;
-    made->kernels->multiply_add(meetings, count, made->chunks, block, smaller(2, made->to_blocks - to),
+    size_t sums = ((ky * made->x.kernel + kx) * made->part_blocks + to) * made->from_blocks + from;
+    made->kernels->multiply_add(meetings, count, made->chunks, block, smaller(2, band->blocks - to),
                                 smaller(2, made->from_blocks - from), space->sums + sums * DV_MATRIX_SUMS,
                                 made->from_blocks * DV_MATRIX_SUMS);
 }
@@ -458,17 +470,16 @@ static void add_band(const matrix_pass *made, const dv_pass_arrays *arrays, grad
     band.first_row = rows_met(&made->y, band.begin, band.end, &band.last_row);
     make_band(made, arrays, &band, space);
 #pragma omp for collapse(4) schedule(static)
-    for (size_t to = 0; to < made->to_blocks; to += 2)
+    for (size_t to = 0; to < band.blocks; to += 2)
         for (size_t from = 0; from < made->from_blocks; from += 2)
             for (size_t ky = 0; ky < made->y.kernel; ky++)
                 for (size_t kx = 0; kx < made->x.kernel; kx++)
                     add_products(made, &band, ky, kx, to, from, space);
 }
 
-/* Adds the sums of one channel of `to` to the plain gradient. */
-static void add_sums(const matrix_pass *made, size_t channel, const float *sums, float *gradient) {
-    size_t window = made->y.kernel * made->x.kernel, tiles = made->to_blocks * made->from_blocks;
-    float *plain = gradient + channel * made->to_channel;
+/* Adds the sums of one channel of a part, counted from its begin, to the plain gradient of that channel. */
+static void add_sums(const matrix_pass *made, size_t channel, const float *sums, float *plain) {
+    size_t window = made->y.kernel * made->x.kernel, tiles = made->part_blocks * made->from_blocks;
     for (size_t from = 0; from < made->from_channels; from++) {
         size_t tile = channel / SIDE * made->from_blocks + from / SIDE;
         const float *sum = sums + tile * DV_MATRIX_SUMS + channel % SIDE * SIDE + from % SIDE;
@@ -477,28 +488,39 @@ static void add_sums(const matrix_pass *made, size_t channel, const float *sums,
     }
 }
 
+/* A part of the gradient: from nothing through all bands to the plain one. The threads of a team go together. */
+static void add_part(const matrix_pass *made, const dv_pass_arrays *arrays, size_t first_block,
+                     const gradient_space *space) {
+    size_t blocks = smaller(made->part_blocks, made->to_blocks - first_block), first = first_block * SIDE;
+    size_t channels = smaller(blocks * SIDE, made->to_channels - first);
+#pragma omp for schedule(static)
+    for (size_t i = 0; i < sum_tiles(made); i++)
+        memset(space->sums + i * DV_MATRIX_SUMS, 0, DV_MATRIX_SUMS * sizeof(float));
+    for (size_t group = 0; group < made->groups; group += made->band_groups)
+        for (size_t begin = 0; begin < made->y.to; begin += made->band)
+            add_band(made, arrays,
+                     (gradient_band){.first_group = group,
+                                     .groups = smaller(made->band_groups, made->groups - group),
+                                     .begin = begin,
+                                     .end = smaller(begin + made->band, made->y.to),
+                                     .first_block = first_block,
+                                     .blocks = blocks},
+                     space);
+#pragma omp for schedule(static)
+    for (size_t channel = 0; channel < channels; channel++)
+        add_sums(made, channel, space->sums, arrays->gradient + (first + channel) * made->to_channel);
+}
+
 static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     const matrix_pass *made = (const matrix_pass *)pass;
-    size_t bytes = 0, tiles = made->y.kernel * made->x.kernel * made->to_blocks * made->from_blocks;
+    size_t bytes = 0;
     gradient_space space = gradient_carve(made, arrays->scratchpad, &bytes);
     (void)error;
 #pragma omp parallel num_threads(pass->threads)
     {
         made->kernels->begin();
-#pragma omp for schedule(static)
-        for (size_t i = 0; i < tiles; i++)
-            memset(space.sums + i * DV_MATRIX_SUMS, 0, DV_MATRIX_SUMS * sizeof(float));
-        for (size_t group = 0; group < made->groups; group += made->band_groups)
-            for (size_t begin = 0; begin < made->y.to; begin += made->band)
-                add_band(made, arrays,
-                         (gradient_band){.first_group = group,
-                                         .groups = smaller(made->band_groups, made->groups - group),
-                                         .begin = begin,
-                                         .end = smaller(begin + made->band, made->y.to)},
-                         &space);
-#pragma omp for schedule(static)
-        for (size_t channel = 0; channel < made->to_channels; channel++)
-            add_sums(made, channel, space.sums, arrays->gradient);
+        for (size_t block = 0; block < made->to_blocks; block += made->part_blocks)
+            add_part(made, arrays, block, &space);
         made->kernels->end();
     }
     return DV_OK;
@@ -553,7 +575,7 @@ static void set_lines(matrix_pass *made, size_t group, size_t band, size_t lane)
 }
 
 static size_t lines_bytes(const matrix_pass *made) {
-    return (made->from_blocks * made->block + made->to_blocks * made->turned) * sizeof(uint16_t);
+    return (made->from_blocks * made->block + made->part_blocks * made->turned) * sizeof(uint16_t);
 }
 
 /* Whether the lines of such groups and bands fit, which are set. */
@@ -601,6 +623,9 @@ static bool set_gradient_sizes(matrix_pass *made) {
     bool fit = false;
     made->from_blocks = divide_up(made->from_channels, SIDE);
     made->to_blocks = divide_up(made->to_channels, SIDE);
+    made->part_blocks = 2;
+    size_t two = sum_tiles(made) * DV_MATRIX_SUMS * sizeof(float);
+    made->part_blocks = smaller(larger(SUMS_BYTES / two, 1) * 2, made->to_blocks);
     for (rows = smaller(larger(rows, 1), MOST_ROWS); !fit && rows > 0; rows /= 2)
         fit = band_fits(made, group, rows);
     for (; !fit && group > 1; group = group / 4 * 2)
