@@ -41,8 +41,9 @@ static int has_amx(void) {
 }
 
 int dv_amx_is_half_hidden(void) {
-    unsigned total, rows, b, d; /* leaf 0x1d, palette 1: bytes and tiles, bytes of a row, rows */
-    return has_amx() && (!__get_cpuid_count(0x1d, 1, &total, &b, &rows, &d) || total == 0 || rows == 0);
+    unsigned bytes = 0, b, rows = 0, d; /* leaf 0x1d, palette 1: they stay 0 if there is no such leaf */
+    (void)__get_cpuid_count(0x1d, 1, &bytes, &b, &rows, &d);
+    return has_amx() && (bytes == 0 || rows == 0);
 }
 
 int dv_isa_available(dv_isa isa) {
