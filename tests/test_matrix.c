@@ -62,6 +62,43 @@ static void turning(void **state) {
     guarded_free(expected, COUNT * TILE * sizeof *got);
 }
 
+static const float odd_numbers[] = {NAN,     INFINITY, -INFINITY,   -0.0f,      1e-40f,
+                                    -1e-42f, 3.4e38f,  1.00390625f, 1.01171875f};
+enum { ODD_NUMBERS = sizeof odd_numbers / sizeof *odd_numbers };
+
+/* Plain weights to tiles and sums of tiles to a plain gradient: as they lie forwards, and backwards. */
+static void plain_weights(void **state) {
+    (void)state;
+    enum { WINDOW = 9, COUNT = DEPTH * DEPTH * WINDOW };
+    const dv_matrix_kernels *kernels = fast();
+    float *weights = made_up(COUNT, 3), *sums = made_up(DV_MATRIX_SUMS, 4);
+    for (size_t i = 0; i < ODD_NUMBERS; i++)
+        weights[7 * i * WINDOW] = odd_numbers[i];
+    for (int i = 0; i < CHANNEL_CASES - 2; i++)
+        for (int how = 0; how < 4; how++) {
+            bool back = how & 1, other = how & 2;
+            size_t from = other ? awkward_channels[i] : DEPTH, to = other ? SIDE : awkward_channels[i] % SIDE + 1;
+            dv_matrix_plain plain = {from, back ? DEPTH * WINDOW : WINDOW, to, back ? WINDOW : DEPTH * WINDOW};
+            uint16_t *packed[] = {guarded_new(TILE * sizeof(uint16_t)), guarded_new(TILE * sizeof(uint16_t))};
+            float *gradients[] = {made_up(COUNT, 5), made_up(COUNT, 5)};
+            for (int j = 0; j < 2; j++) {
+                const dv_matrix_kernels *used = j ? &dv_matrix_reference : kernels;
+                plain.from_channels = from;
+                used->pack(weights, &plain, packed[j]);
+                plain.from_channels = from < SIDE ? from : SIDE;
+                used->add(sums, &plain, gradients[j]);
+            }
+            assert_memory_equal(packed[0], packed[1], TILE * sizeof(uint16_t));
+            assert_memory_equal(gradients[0], gradients[1], COUNT * sizeof(float));
+            for (int j = 0; j < 2; j++) {
+                guarded_free(packed[j], TILE * sizeof(uint16_t));
+                free(gradients[j]);
+            }
+        }
+    free(weights);
+    free(sums);
+}
+
 /* Sums of three elements of a window over two blocks of channels, the lines at lanes that begin anywhere. */
 static void products(void **state) {
     (void)state;
@@ -90,12 +127,11 @@ static void products(void **state) {
 static void storing(void **state) {
     (void)state;
     enum { PIXELS = 5, LANES = 12, IMAGES = 10, COUNT = PIXELS * IMAGES * 40 };
-    static const float odd[] = {NAN, INFINITY, -INFINITY, -0.0f, 1e-40f, -1e-42f, 3.4e38f, 1.00390625f, 1.01171875f};
     const dv_matrix_kernels *kernels = fast();
     float *sums = made_up((size_t)SQUARE * SQUARE, 8), *bias = made_up(SQUARE, 9);
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+    for (size_t i = 0; i < ODD_NUMBERS; i++)
         for (size_t j = 0; j < SQUARE; j++)
-            sums[j * SQUARE + 3 * i] = odd[i];
+            sums[j * SQUARE + 3 * i] = odd_numbers[i];
     for (size_t channels = 1; channels <= SQUARE; channels++)
         for (size_t lane = 0; lane < (size_t)PIXELS * LANES; lane += SQUARE) {
             uint16_t *got = guarded_new(COUNT * sizeof *got), *expected = guarded_new(COUNT * sizeof *got);
@@ -220,10 +256,9 @@ static void who_computes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(to_lanes),     cmocka_unit_test(turning),
-        cmocka_unit_test(products),     cmocka_unit_test(storing),
-        cmocka_unit_test(gradients),    cmocka_unit_test(passes),
-        cmocka_unit_test(who_computes), cmocka_unit_test(any_number_of_threads),
+        cmocka_unit_test(to_lanes), cmocka_unit_test(turning),      cmocka_unit_test(plain_weights),
+        cmocka_unit_test(products), cmocka_unit_test(storing),      cmocka_unit_test(gradients),
+        cmocka_unit_test(passes),   cmocka_unit_test(who_computes), cmocka_unit_test(any_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

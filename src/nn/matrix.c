@@ -9,7 +9,6 @@
  * Work is cut into bands of rows whose lines fit in a core's second-level cache, of a group of images whose pixels are
  * neighbouring lanes. */
 #include "nn/kernels/matrix.h"
-#include "base/float16.h"
 #include "base/status.h"
 #include "nn/parts.h"
 #include "nn/pass.h"
@@ -29,6 +28,7 @@ enum {
     USUAL_GROUP = 16,
     MOST_ROWS = 256, /* of a gradient's band, and elements of a window: both are lists on a thread's stack */
     MOST_TAPS = 1024,
+    MOST_CHANNELS = 1 << 16, /* of src: weights of sixteen channels are then within 32 bits of each other */
 };
 
 /* One dimension of the convolution, as the pass sees it. */
@@ -343,19 +343,22 @@ static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *erro
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
+/* What there is of a block of channels. */
+static dv_matrix_plain plain_at(const matrix_pass *made, size_t from, size_t most_from, size_t to) {
+    return (dv_matrix_plain){.from_channels = smaller(most_from, made->from_channels - from),
+                             .from_stride = made->from_channel,
+                             .to_channels = smaller(SIDE, made->to_channels - to),
+                             .to_stride = made->to_channel};
+}
+
 /* A block of 32 x 16 channels, of all elements of the window. */
 static void pack_block(const matrix_pass *made, const float *plain, size_t from, size_t to, uint16_t *packed) {
-    size_t window = made->y.kernel * made->x.kernel;
     size_t tap_elements = made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS;
+    dv_matrix_plain block = plain_at(made, from, DEPTH, to);
+    const float *weights = plain + from * made->from_channel + to * made->to_channel;
     uint16_t *tile = packed + (from / DEPTH * made->to_blocks + to / SIDE) * DV_MATRIX_ELEMENTS;
-    for (size_t n = 0; n < SIDE; n++)
-        for (size_t k = 0; k < DEPTH; k++) {
-            bool there = from + k < made->from_channels && to + n < made->to_channels;
-            const float *weight = there ? plain + (from + k) * made->from_channel + (to + n) * made->to_channel : NULL;
-            uint16_t *element = tile + k / 2 * DEPTH + 2 * n + k % 2;
-            for (size_t t = 0; t < window; t++)
-                element[t * tap_elements] = there ? dv_bf16_nearest(weight[t]) : 0;
-        }
+    for (size_t t = 0; t < made->y.kernel * made->x.kernel; t++)
+        made->kernels->pack(weights + t, &block, tile + t * tap_elements);
 }
 
 static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
@@ -477,22 +480,19 @@ static void add_band(const matrix_pass *made, const dv_pass_arrays *arrays, grad
                     add_products(made, &band, ky, kx, to, from, space);
 }
 
-/* Adds the sums of one channel of a part, counted from its begin, to the plain gradient of that channel. */
-static void add_sums(const matrix_pass *made, size_t channel, const float *sums, float *plain) {
-    size_t window = made->y.kernel * made->x.kernel, tiles = made->part_blocks * made->from_blocks;
-    for (size_t from = 0; from < made->from_channels; from++) {
-        size_t tile = channel / SIDE * made->from_blocks + from / SIDE;
-        const float *sum = sums + tile * DV_MATRIX_SUMS + channel % SIDE * SIDE + from % SIDE;
-        for (size_t t = 0; t < window; t++)
-            plain[from * made->from_channel + t] += sum[t * tiles * DV_MATRIX_SUMS];
-    }
+/* Adds the sums of a block of 16 x 16 channels to the plain gradient. `part` is the part's first channel of `to`. */
+static void add_sums(const matrix_pass *made, size_t part, size_t from, size_t to, const float *sums, float *plain) {
+    dv_matrix_plain block = plain_at(made, from, SIDE, part + to);
+    float *gradient = plain + from * made->from_channel + (part + to) * made->to_channel;
+    size_t tile = to / SIDE * made->from_blocks + from / SIDE, tap_tiles = made->part_blocks * made->from_blocks;
+    for (size_t t = 0; t < made->y.kernel * made->x.kernel; t++)
+        made->kernels->add(sums + (t * tap_tiles + tile) * DV_MATRIX_SUMS, &block, gradient + t);
 }
 
 /* A part of the gradient: from nothing through all bands to the plain one. The threads of a team go together. */
 static void add_part(const matrix_pass *made, const dv_pass_arrays *arrays, size_t first_block,
                      const gradient_space *space) {
-    size_t blocks = smaller(made->part_blocks, made->to_blocks - first_block), first = first_block * SIDE;
-    size_t channels = smaller(blocks * SIDE, made->to_channels - first);
+    size_t blocks = smaller(made->part_blocks, made->to_blocks - first_block);
 #pragma omp for schedule(static)
     for (size_t i = 0; i < sum_tiles(made); i++)
         memset(space->sums + i * DV_MATRIX_SUMS, 0, DV_MATRIX_SUMS * sizeof(float));
@@ -506,9 +506,10 @@ static void add_part(const matrix_pass *made, const dv_pass_arrays *arrays, size
                                      .first_block = first_block,
                                      .blocks = blocks},
                      space);
-#pragma omp for schedule(static)
-    for (size_t channel = 0; channel < channels; channel++)
-        add_sums(made, channel, space->sums, arrays->gradient + (first + channel) * made->to_channel);
+#pragma omp for collapse(2) schedule(static)
+    for (size_t to = 0; to < blocks * SIDE; to += SIDE)
+        for (size_t from = 0; from < made->from_channels; from += SIDE)
+            add_sums(made, first_block * SIDE, from, to, space->sums, arrays->gradient);
 }
 
 static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
@@ -650,7 +651,7 @@ bool dv_matrix_suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
     size_t taps = window->kernel[0] * (shape->rank == 2 ? window->kernel[1] : 1);
     matrix_pass made;
     return kernels_in_use() && shape->type == DV_BF16 && shape->rank <= 2 && shape->groups == 1 && taps <= MOST_TAPS &&
-           pass_init(&made, kind, shape);
+           shape->src_channels <= MOST_CHANNELS && pass_init(&made, kind, shape);
 }
 
 dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,

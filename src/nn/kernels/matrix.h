@@ -60,6 +60,13 @@ typedef struct dv_matrix_target {
     const float *bias;           /* [channels], or NULL */
 } dv_matrix_target;
 
+/* Plain weights of a block of channels, for one element of the window: channels of either end, and elements from one to
+ * the next. */
+typedef struct dv_matrix_plain {
+    size_t from_channels, from_stride;
+    size_t to_channels, to_stride;
+} dv_matrix_plain;
+
 /* Lines that are multiplied lane by lane: a turned one, and one in pairs from where it meets the first lane. */
 typedef struct dv_matrix_meeting {
     const uint16_t *turned, *pairs;
@@ -81,6 +88,9 @@ struct dv_matrix_kernels {
     /* Tiles of pairs to turned ones, in place. */
     void (*turn)(uint16_t *tiles, size_t count);
 
+    /* A tile of weights: rounds what there is of 32 x 16 channels. */
+    void (*pack)(const float *weights, const dv_matrix_plain *plain, uint16_t *tile);
+
     /* sums[32][32] of lanes lane .. lane + 31 with the first `columns` (1 or 2) tiles' channels. */
     void (*multiply)(const dv_matrix_product *product, size_t lane, size_t columns, float *sums);
     /* Rounds them into the row of results, where there are some. */
@@ -90,6 +100,8 @@ struct dv_matrix_kernels {
      * 32 lanes of each meeting. Tile r is of the r-th block of the turned line, c of the c-th of the pairs. */
     void (*multiply_add)(const dv_matrix_meeting *meetings, size_t count, size_t chunks, const size_t block[2],
                          size_t rows, size_t columns, float *sums, size_t sums_row);
+    /* Adds a tile of sums, [to][from], to what there is of 16 x 16 channels. */
+    void (*add)(const float *sums, const dv_matrix_plain *plain, float *gradient);
 };
 
 extern const dv_matrix_kernels dv_matrix_reference; /* plain C */

@@ -97,6 +97,42 @@ static void turn(uint16_t *tiles, size_t count) {
         turn_tile(tiles + i * DV_MATRIX_ELEMENTS);
 }
 
+/* ---- weights -------------------------------------------------------------------------------- */
+
+/* To the nearest, ties to even, as dv_bf16_nearest; the processor's own instruction would make subnormals zeros. */
+static inline __m512i round_to_bf16(__m512 values) {
+    __m512i bits = _mm512_castps_si512(values), one = _mm512_set1_epi32(1);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
+    __m512i nearest = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    return _mm512_mask_mov_epi32(nearest, _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q), quiet);
+}
+
+/* Offsets of sixteen neighbouring channels. */
+static inline __m512i sixteen_offsets(size_t stride) {
+    const __m512i each = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_mullo_epi32(each, _mm512_set1_epi32((int)stride));
+}
+
+static inline __m512 gather(const float *data, __m512i offsets, __mmask16 mask) {
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, offsets, data, sizeof *data);
+}
+
+static void pack(const float *weights, const dv_matrix_plain *plain, uint16_t *tile) {
+    __mmask16 mask = (__mmask16)first_of(plain->to_channels, DV_MATRIX_SIDE);
+    __m512i offsets = sixteen_offsets(plain->to_stride);
+    for (size_t k = 0; k < DV_MATRIX_DEPTH; k += 2, tile += DV_MATRIX_DEPTH) {
+        const float *channel = weights + k * plain->from_stride;
+        __m512 low = _mm512_setzero_ps(), high = _mm512_setzero_ps();
+        if (k < plain->from_channels)
+            low = gather(channel, offsets, mask);
+        if (k + 1 < plain->from_channels)
+            high = gather(channel + plain->from_stride, offsets, mask);
+        _mm512_store_si512(
+            tile, _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(round_to_bf16(low), 16), round_to_bf16(high)));
+    }
+}
+
 /* ---- forward and backward data -------------------------------------------------------------- */
 
 static void multiply(const dv_matrix_product *product, size_t lane, size_t columns, float *sums) {
@@ -126,15 +162,6 @@ static void multiply(const dv_matrix_product *product, size_t lane, size_t colum
     _tile_stored(1, sums + DV_MATRIX_SIDE, STRIDE);
     _tile_stored(2, sums + DV_MATRIX_SIDE * DV_MATRIX_SQUARE, STRIDE);
     _tile_stored(3, sums + DV_MATRIX_SIDE * DV_MATRIX_SQUARE + DV_MATRIX_SIDE, STRIDE);
-}
-
-/* To the nearest, ties to even, as dv_bf16_nearest; the processor's own instruction would make subnormals zeros. */
-static inline __m512i round_to_bf16(__m512 values) {
-    __m512i bits = _mm512_castps_si512(values), one = _mm512_set1_epi32(1);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
-    __m512i nearest = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-    return _mm512_mask_mov_epi32(nearest, _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q), quiet);
 }
 
 /* Sixteen channels from `first` on, if the target has them. */
@@ -201,6 +228,15 @@ static void multiply_add(const dv_matrix_meeting *meetings, size_t count, size_t
         _tile_stored(3, below + DV_MATRIX_SUMS, ROW_BYTES);
 }
 
+static void add(const float *sums, const dv_matrix_plain *plain, float *gradient) {
+    __mmask16 mask = (__mmask16)first_of(plain->from_channels, DV_MATRIX_SIDE);
+    __m512i offsets = sixteen_offsets(plain->from_stride);
+    for (size_t r = 0; r < plain->to_channels; r++, sums += DV_MATRIX_SIDE, gradient += plain->to_stride) {
+        __m512 sum = _mm512_add_ps(gather(gradient, offsets, mask), _mm512_loadu_ps(sums));
+        _mm512_mask_i32scatter_ps(gradient, mask, offsets, sum, sizeof *gradient);
+    }
+}
+
 const dv_matrix_kernels dv_matrix_amx = {
     .name = "matrix:amx",
     .begin = begin,
@@ -208,7 +244,9 @@ const dv_matrix_kernels dv_matrix_amx = {
     .spread = spread,
     .pair = pair,
     .turn = turn,
+    .pack = pack,
     .multiply = multiply,
     .store = store,
     .multiply_add = multiply_add,
+    .add = add,
 };

@@ -2,6 +2,7 @@
 #include "base/float16.h"
 #include "nn/kernels/matrix.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static void nothing(void) {}
@@ -38,6 +39,15 @@ static void turn(uint16_t *tiles, size_t count) {
                 turned[c * DV_MATRIX_DEPTH + lane] = tile[lane / 2 * DV_MATRIX_DEPTH + 2 * c + lane % 2];
         memcpy(tile, turned, sizeof turned);
     }
+}
+
+static void pack(const float *weights, const dv_matrix_plain *plain, uint16_t *tile) {
+    for (size_t k = 0; k < DV_MATRIX_DEPTH; k++)
+        for (size_t n = 0; n < DV_MATRIX_SIDE; n++) {
+            bool there = k < plain->from_channels && n < plain->to_channels;
+            tile[k / 2 * DV_MATRIX_DEPTH + 2 * n + k % 2] =
+                there ? dv_bf16_nearest(weights[k * plain->from_stride + n * plain->to_stride]) : 0;
+        }
 }
 
 /* sums[r * stride + c] += sum over k of left[r][k] right[k / 2][c][k % 2], all of a tile. */
@@ -82,6 +92,12 @@ static void multiply_add(const dv_matrix_meeting *meetings, size_t count, size_t
                               sums + r * sums_row + c * DV_MATRIX_SUMS, DV_MATRIX_SIDE);
 }
 
+static void add(const float *sums, const dv_matrix_plain *plain, float *gradient) {
+    for (size_t r = 0; r < plain->to_channels; r++)
+        for (size_t c = 0; c < plain->from_channels; c++)
+            gradient[r * plain->to_stride + c * plain->from_stride] += sums[r * DV_MATRIX_SIDE + c];
+}
+
 const dv_matrix_kernels dv_matrix_reference = {
     .name = "matrix:reference",
     .begin = nothing,
@@ -89,7 +105,9 @@ const dv_matrix_kernels dv_matrix_reference = {
     .spread = spread,
     .pair = pair,
     .turn = turn,
+    .pack = pack,
     .multiply = multiply,
     .store = store,
     .multiply_add = multiply_add,
+    .add = add,
 };
