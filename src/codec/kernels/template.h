@@ -634,10 +634,11 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
-/* Packs the signs of `count` numbers, and gives NaN if any is not finite, else 0. `bytes` is a constant
- * but for a last chunk. */
-INLINE float pack_signs(const float *restrict x, size_t count, size_t bytes, uint8_t *restrict dst) {
-    float poison[32] = {0}, sum = 0;
+enum { SIGN_BYTES = DV_CHUNK / 8 };
+
+/* Packs the signs of `count` numbers; any that is not finite poisons. `bytes` is a constant but for a last chunk. */
+INLINE void pack_signs_f32(const float *restrict x, size_t count, size_t bytes, uint8_t *restrict dst,
+                           float poison[restrict SIGN_BYTES]) {
     for (size_t j = 0; j < bytes; j++) {
         unsigned packed = 0;
         for (size_t i = 0; i < 8 && (count == DV_CHUNK || i * bytes + j < count); i++) {
@@ -647,23 +648,48 @@ INLINE float pack_signs(const float *restrict x, size_t count, size_t bytes, uin
         }
         dst[j] = (uint8_t)packed;
     }
-    for (size_t j = 0; j < 32; j++)
+}
+
+static bool bits_encode_f32(const float *src, size_t count, uint8_t *packed) {
+    float poison[SIGN_BYTES] = {0}, sum = 0;
+    size_t whole = count / DV_CHUNK * DV_CHUNK, rest = count - whole;
+    for (size_t done = 0; done < whole; done += DV_CHUNK)
+        pack_signs_f32(src + done, DV_CHUNK, SIGN_BYTES, packed + done / 8, poison);
+    pack_signs_f32(src + whole, rest, dv_chunk_bytes(rest, 1), packed + whole / 8, poison);
+    for (size_t j = 0; j < SIGN_BYTES; j++)
         sum += poison[j];
-    return sum;
+    return sum == 0;
+}
+
+/* The same of 16-bit floats, as they lie: positive ones are 1 to infinity, those above it NaN. */
+INLINE void pack_signs_half(const uint16_t *restrict x, size_t count, size_t bytes, uint16_t infinity,
+                            uint8_t *restrict dst, uint16_t poison[restrict SIGN_BYTES]) {
+    for (size_t j = 0; j < bytes; j++) {
+        uint16_t packed = 0;
+        for (size_t i = 0; i < 8 && (count == DV_CHUNK || i * bytes + j < count); i++) {
+            uint16_t value = x[i * bytes + j];
+            packed |= (uint16_t)(((uint16_t)(value - 1) < infinity) << i);
+            poison[j] |= (value & infinity) == infinity;
+        }
+        dst[j] = (uint8_t)packed;
+    }
+}
+
+static bool bits_encode_half(const uint16_t *src, size_t count, uint16_t infinity, uint8_t *packed) {
+    uint16_t poison[SIGN_BYTES] = {0}, any = 0;
+    size_t whole = count / DV_CHUNK * DV_CHUNK, rest = count - whole;
+    for (size_t done = 0; done < whole; done += DV_CHUNK)
+        pack_signs_half(src + done, DV_CHUNK, SIGN_BYTES, infinity, packed + done / 8, poison);
+    pack_signs_half(src + whole, rest, dv_chunk_bytes(rest, 1), infinity, packed + whole / 8, poison);
+    for (size_t j = 0; j < SIGN_BYTES; j++)
+        any |= poison[j];
+    return !any;
 }
 
 static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *packed) {
-    float poison = 0;
-    for (size_t done = 0; done < count; done += DV_CHUNK) {
-        float buffer[DV_CHUNK];
-        size_t now = least(DV_CHUNK, count - done);
-        const float *x = as_f32(type, element(type, src, done), now, buffer);
-        if (now == DV_CHUNK)
-            poison += pack_signs(x, DV_CHUNK, DV_CHUNK / 8, packed + done / 8);
-        else
-            poison += pack_signs(x, now, dv_chunk_bytes(now, 1), packed + done / 8);
-    }
-    return poison == 0;
+    if (type == DV_F32)
+        return bits_encode_f32(src, count, packed);
+    return bits_encode_half(src, count, type == DV_BF16 ? 0x7f80 : 0x7c00, packed);
 }
 
 static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
