@@ -42,6 +42,21 @@ static void test_cosine(void **state) {
         assert_true(rate_at(&schedule, i) < rate_at(&schedule, i - 1) && rate_at(&schedule, i) > 0);
 }
 
+static void test_linear(void **state) {
+    (void)state;
+    dv_schedule schedule = parse("linear");
+    check_rate(&schedule, 0, 0.1);
+    check_rate(&schedule, 250, 0.075);
+    check_rate(&schedule, 999, 0.0001);
+    check_rate(&schedule, 1000, 0);
+    check_rate(&schedule, 2000, 0);
+    schedule.warmup = 2;
+    check_rate(&schedule, 99, 0.05);
+    check_rate(&schedule, 200, 0.1);
+    check_rate(&schedule, 800, 0.025);
+    check_rate(&schedule, 1000, 0);
+}
+
 static void test_steps(void **state) {
     (void)state;
     dv_schedule schedule = parse("step:every=3,factor=0.5");
@@ -84,8 +99,8 @@ static void test_warmup(void **state) {
 static void test_what_is_refused(void **state) {
     (void)state;
     dv_schedule schedule = dv_schedule_default();
-    assert_fails(dv_schedule_parse("linear", &schedule, &error), DV_ERROR_OPTION,
-                 "schedule: \"linear\" is none: there are constant, cosine, step and multistep");
+    assert_fails(dv_schedule_parse("quadratic", &schedule, &error), DV_ERROR_OPTION,
+                 "schedule: \"quadratic\" is none: there are constant, cosine, linear, step and multistep");
     assert_fails(dv_schedule_parse("cosine:every=3", &schedule, &error), DV_ERROR_OPTION, "it takes none");
     assert_fails(dv_schedule_parse("step:every=0", &schedule, &error), DV_ERROR_OPTION, "every=0: must be");
     assert_fails(dv_schedule_parse("step:factor=2", &schedule, &error), DV_ERROR_OPTION, "factor=2: must be");
@@ -101,8 +116,9 @@ static void test_what_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),   cmocka_unit_test(test_cosine), cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_milestones), cmocka_unit_test(test_warmup), cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_constant),        cmocka_unit_test(test_cosine),     cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_steps),           cmocka_unit_test(test_milestones), cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,13 +56,14 @@ enum { DV_SCHEDULE_MAX_MILESTONES = 16 };
 typedef enum dv_schedule_kind {
     DV_SCHEDULE_CONSTANT,
     DV_SCHEDULE_COSINE,     /* half a cosine from the rate to 0, anew for each step */
+    DV_SCHEDULE_LINEAR,     /* the same along a line */
     DV_SCHEDULE_STEP,       /* times `factor` after every `every` epochs */
     DV_SCHEDULE_MULTI_STEP, /* times `factor` at the beginning of each epoch of `milestones` */
     DV_SCHEDULE_KIND_COUNT
 } dv_schedule_kind;
 
 /* How the learning rate goes. In front of any kind there may be a warm-up, linear over its steps: the first
- * has rate / steps, the last the whole rate. The cosine begins where the warm-up ends; the epochs of the two step
+ * has rate / steps, the last the whole rate. Cosine and line begin where the warm-up ends; the epochs of the two step
  * kinds count from the start of training. */
 typedef struct dv_schedule {
     dv_schedule_kind kind;

@@ -20,9 +20,17 @@ static double constant(const dv_schedule *schedule, const moment *now) {
     return schedule->rate;
 }
 
+/* How far a step is from the warm-up's end to the training's, from 0 to 1. */
+static double part_done(const moment *now) {
+    return now->step > now->warmup ? fmin((now->step - now->warmup) / (now->total - now->warmup), 1) : 0;
+}
+
 static double cosine(const dv_schedule *schedule, const moment *now) {
-    double part = now->step > now->warmup ? (now->step - now->warmup) / (now->total - now->warmup) : 0;
-    return schedule->rate * 0.5 * (1 + cos(PI * fmin(part, 1)));
+    return schedule->rate * 0.5 * (1 + cos(PI * part_done(now)));
+}
+
+static double linear(const dv_schedule *schedule, const moment *now) {
+    return schedule->rate * (1 - part_done(now));
 }
 
 static double step(const dv_schedule *schedule, const moment *now) {
@@ -43,6 +51,7 @@ static const struct {
 } kinds[DV_SCHEDULE_KIND_COUNT] = {
     [DV_SCHEDULE_CONSTANT] = {"constant", "constant", constant},
     [DV_SCHEDULE_COSINE] = {"cosine", "cosine", cosine},
+    [DV_SCHEDULE_LINEAR] = {"linear", "linear", linear},
     [DV_SCHEDULE_STEP] = {"step", "step:every=30,factor=0.1", step},
     [DV_SCHEDULE_MULTI_STEP] = {"multistep", "multistep:at=60+120+160,factor=0.2", multi_step},
 };
@@ -84,7 +93,7 @@ static dv_status parse_settings(const char *text, dv_schedule *made, dv_error *e
         {"factor", DV_NUMBER_SETTING(&made->factor, 0, 1)},
         DV_SETTINGS_END,
     };
-    const dv_setting *const tables[DV_SCHEDULE_KIND_COUNT] = {none, none, for_step, for_multi_step};
+    const dv_setting *const tables[DV_SCHEDULE_KIND_COUNT] = {none, none, none, for_step, for_multi_step};
     DV_TRY(dv_settings_parse(kinds[made->kind].name, text, tables[made->kind], error));
     if (made->kind == DV_SCHEDULE_MULTI_STEP && made->milestone_count == 0)
         return dv_fail(error, DV_ERROR_OPTION, "multistep: no epochs: give them, as in multistep:at=60+120");
@@ -104,7 +113,7 @@ dv_status dv_schedule_parse(const char *text, dv_schedule *schedule, dv_error *e
         return DV_OK;
     }
     return dv_fail(error, DV_ERROR_OPTION,
-                   "schedule: \"%.40s\" is none: there are constant, cosine, step and multistep", text);
+                   "schedule: \"%.40s\" is none: there are constant, cosine, linear, step and multistep", text);
 }
 
 double dv_schedule_rate(const dv_schedule *schedule, uint64_t at, uint64_t steps_per_epoch, uint64_t epochs) {
