@@ -4,6 +4,7 @@
  * bf16 is computed in bf16 where the processor has kernels for all three directions. Elsewhere it is
  * widened: slices of the batch are converted to f32, computed, and rounded back, in forward too. */
 #include "base/float16.h"
+#include "base/sizes.h"
 #include "base/status.h"
 #include "nn/convolution.h"
 #include "nn/parts.h"
@@ -195,10 +196,6 @@ static size_t book(size_t *total, size_t bytes) {
     return offset;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static void book_forward(convolution *conv, const dv_layer *layer) {
     forward_space *space = &conv->forward;
     size_t wide = conv->widen ? conv->forward_images * sizeof(float) : 0;
@@ -215,7 +212,7 @@ static void book_backward(convolution *conv, const dv_layer *layer) {
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
     space->weights = book(&space->bytes, conv->to_input->weights_bytes);
     space->scratchpad =
-        book(&space->bytes, larger(conv->to_input->scratchpad_bytes, conv->to_weights->scratchpad_bytes));
+        book(&space->bytes, dv_larger(conv->to_input->scratchpad_bytes, conv->to_weights->scratchpad_bytes));
     space->kept = book(&space->bytes, conv->backward_images * in * dv_type_bytes(layer->inputs[0].type));
     space->input = book(&space->bytes, wide * in);
     space->diff_output = book(&space->bytes, wide * out);

@@ -6,6 +6,7 @@
  * passes run in memory that is booked beforehand, which a matrix product of oneDNN's does not.
  *
  * Products are f32: bf16 inputs are converted in workspace, which is small because there are no sides. */
+#include "base/sizes.h"
 #include "base/status.h"
 #include "nn/parts.h"
 #include "nn/pass.h"
@@ -89,10 +90,6 @@ typedef struct workspace {
     void *scratchpad;
 } workspace;
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 /* Cuts `memory` into arrays, or books it if it is NULL. Returns its bytes. */
 static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, workspace *w) {
     const linear *made = layer->prepared;
@@ -108,7 +105,7 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
         w->sums = dv_carve(memory, &offset, layer->output.channels * sizeof(double));
     }
     w->scratchpad = dv_carve(memory, &offset,
-                             backward ? larger(made->to_input->scratchpad_bytes, made->to_weights->scratchpad_bytes)
+                             backward ? dv_larger(made->to_input->scratchpad_bytes, made->to_weights->scratchpad_bytes)
                                       : made->to_output->scratchpad_bytes);
     return offset;
 }

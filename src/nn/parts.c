@@ -1,32 +1,30 @@
 /* Parts of a batch, and arrays in a workspace. */
 #include "nn/parts.h"
 
-enum { LEAST_CHUNKS = 16 }; /* of a piece of an image: less is not worth a thread's start */
+#include "base/sizes.h"
 
-static size_t divide_up(size_t a, size_t b) {
-    return (a + b - 1) / b;
-}
+enum { LEAST_CHUNKS = 16 }; /* of a piece of an image: less is not worth a thread's start */
 
 /* Chunks of each piece that an image is cut into. */
 static size_t piece_chunks(size_t images, size_t elements) {
-    size_t chunks = divide_up(elements, DV_CHUNK), pieces = images < DV_MAX_PARTS ? DV_MAX_PARTS / images : 1;
-    size_t each = divide_up(chunks, pieces);
+    size_t chunks = dv_divide_up(elements, DV_CHUNK), pieces = images < DV_MAX_PARTS ? DV_MAX_PARTS / images : 1;
+    size_t each = dv_divide_up(chunks, pieces);
     return each < LEAST_CHUNKS ? LEAST_CHUNKS : each;
 }
 
 static size_t pieces_per_image(size_t images, size_t elements) {
-    return divide_up(divide_up(elements, DV_CHUNK), piece_chunks(images, elements));
+    return dv_divide_up(dv_divide_up(elements, DV_CHUNK), piece_chunks(images, elements));
 }
 
 size_t dv_part_count(size_t images, size_t elements) {
     if (images >= DV_MAX_PARTS)
-        return divide_up(images, divide_up(images, DV_MAX_PARTS));
+        return dv_divide_up(images, dv_divide_up(images, DV_MAX_PARTS));
     return images * pieces_per_image(images, elements);
 }
 
 dv_part dv_part_at(size_t images, size_t elements, size_t index) {
     if (images >= DV_MAX_PARTS) {
-        size_t each = divide_up(images, DV_MAX_PARTS), last = (index + 1) * each;
+        size_t each = dv_divide_up(images, DV_MAX_PARTS), last = (index + 1) * each;
         return (dv_part){index * each, last < images ? last : images, 0, elements};
     }
     size_t pieces = pieces_per_image(images, elements), length = piece_chunks(images, elements) * DV_CHUNK;

@@ -6,6 +6,7 @@
  * are four times as many as the weights: they are found at each run, of as many channels at a time as fit in
  * WEIGHTS_BYTES, so that a wide layer does not need four times its weights. */
 #include "nn/kernels/winograd.h"
+#include "base/sizes.h"
 #include "base/status.h"
 #include "nn/parts.h"
 #include "nn/pass.h"
@@ -41,10 +42,6 @@ typedef struct winograd_pass {
 
 static size_t round_up(size_t count, size_t unit) {
     return (count + unit - 1) / unit * unit;
-}
-
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
 }
 
 /* ---- what it is good for -------------------------------------------------------------------- */
@@ -135,11 +132,11 @@ typedef struct channel_block {
 } channel_block;
 
 static channel_block block_at(const winograd_pass *made, size_t first) {
-    return (channel_block){first, smaller(made->block, made->to.channels - first)};
+    return (channel_block){first, dv_smaller(made->block, made->to.channels - first)};
 }
 
 static size_t tiles_from(const winograd_pass *made, size_t first) {
-    return smaller(made->chunk, made->tiles - first);
+    return dv_smaller(made->chunk, made->tiles - first);
 }
 
 /* The scratchpad: one array that all threads share, and the others of one thread. */
@@ -328,7 +325,7 @@ static const dv_winograd_form *choose_form(const dv_winograd_kernels *kernels, d
 /* Channels whose weights' points fit in WEIGHTS_BYTES. */
 static size_t choose_block(const winograd_pass *made) {
     size_t fitting = WEIGHTS_BYTES / (WEIGHTS_POINTS * made->from.channels * sizeof(float)) / PANEL * PANEL;
-    return smaller(fitting ? fitting : PANEL, made->to.channels);
+    return dv_smaller(fitting ? fitting : PANEL, made->to.channels);
 }
 
 /* Tiles whose points fit in a core's cache. More where the weights' points do not, so that they are read less often:
@@ -339,7 +336,7 @@ static size_t choose_chunk(const winograd_pass *made) {
     size_t weights_bytes = WEIGHTS_POINTS * made->weights_stride * sizeof(float);
     size_t least = gradient || weights_bytes > 4 << 20 ? 96 : 24, chunk = CHUNK_BYTES / tile_bytes / ROWS * ROWS;
     size_t sharers = gradient ? 1 : (size_t)made->pass.threads;
-    return smaller(chunk > least ? chunk : least, round_up((made->tiles + sharers - 1) / sharers, ROWS));
+    return dv_smaller(chunk > least ? chunk : least, round_up((made->tiles + sharers - 1) / sharers, ROWS));
 }
 
 /* How the work is cut, and the scratchpad that this takes. */
