@@ -135,7 +135,8 @@ static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_erro
     if (v->keeper == DV_KEEP_PACKED) {
         size_t bytes;
         DV_TRY(dv_codec_packed_bytes(dv_method_codec(&plan->method, graph, value), map, &bytes, error));
-        v->packed = book(plan, bytes, moment, numbers);
+        /* The layer that needs the bits may use the numbers too, while they are there for another. */
+        v->packed = book(plan, bytes, moment, numbers > bits ? numbers : bits);
         v->kept_bytes += bytes;
     }
     if (v->keeper == DV_KEEP_JOINED)
