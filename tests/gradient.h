@@ -36,8 +36,6 @@ typedef struct bench_mode {
     bool accumulate;       /* add to what is in the gradients: then it is subtracted again */
     const char *codec;     /* that kept inputs are packed with; NULL: kept exact */
     bool decoded;          /* with codec: kept exact, but as they come out of it */
-    bool output_packed;    /* with codec: the output is kept as well, packed */
-    uint64_t draw;         /* of the noise in it */
     bool bits_from_output; /* no output_bits are asked for: they are made of the exact output */
     unsigned unwanted;     /* bit i: the gradient of input i is not wanted */
     bool inference;        /* forward only, with running statistics */
@@ -223,8 +221,8 @@ typedef struct bench_memory {
     void *output, *saved, *forward_workspace, *backward_workspace;
     uint8_t *bits;
     void *diff_output, *diff_inputs[BENCH_MAX_INPUTS];
-    void *packed[BENCH_MAX_INPUTS + 1]; /* and the output */
-    size_t packed_bytes[BENCH_MAX_INPUTS + 1];
+    void *packed[BENCH_MAX_INPUTS];
+    size_t packed_bytes[BENCH_MAX_INPUTS];
 } bench_memory;
 
 static inline size_t bench_bits_bytes(const bench *b) {
@@ -254,10 +252,9 @@ static inline void bench_memory_free(const bench *b, bench_memory *m) {
     for (size_t i = 0; i < b->of->input_count; i++) {
         guarded_free(m->inputs[i], dv_map_bytes(&b->maps[i]));
         guarded_free(m->diff_inputs[i], dv_map_bytes(&b->maps[i]));
-    }
-    for (size_t i = 0; i <= BENCH_MAX_INPUTS; i++)
         if (m->packed[i])
             guarded_free(m->packed[i], m->packed_bytes[i]);
+    }
     guarded_free(m->output, dv_map_bytes(&layer->output));
     guarded_free(m->saved, layer->saved_bytes);
     guarded_free(m->forward_workspace, layer->forward_workspace_bytes);
@@ -286,24 +283,18 @@ static inline void *bench_forward(bench *b, const bench_mode *mode, bench_memory
     return call.output;
 }
 
-/* Packs a value that was kept exactly, as number `i` of them. */
-static inline void bench_pack(const bench_mode *mode, bench_memory *m, size_t i, dv_kept *kept) {
-    kept->noise = (dv_noise){.seed = 1, .step = 2 + mode->draw, .value = 100 + i};
-    assert_ok(dv_codec_parse(mode->codec, &kept->codec, &error));
-    assert_ok(dv_codec_packed_bytes(&kept->codec, &kept->map, &kept->packed_bytes, &error));
-    m->packed_bytes[i] = kept->packed_bytes;
-    kept->packed = m->packed[i] = guarded_new(kept->packed_bytes);
-    assert_ok(
-        dv_codec_encode(&kept->codec, &kept->map, &kept->noise, kept->exact, m->packed[i], kept->packed_bytes, &error));
-    kept->exact = NULL;
-}
-
 /* How input `i` is kept: as it was given, packed, or unpacked again. */
 static inline dv_kept bench_keep(bench *b, const bench_mode *mode, bench_memory *m, size_t i) {
-    dv_kept kept = {.map = b->maps[i], .exact = b->inputs[i]};
+    dv_kept kept = {.map = b->maps[i], .noise = {.seed = 1, .step = 2, .value = 100 + i}, .exact = b->inputs[i]};
     if (!mode->codec)
         return kept;
-    bench_pack(mode, m, i, &kept);
+    assert_ok(dv_codec_parse(mode->codec, &kept.codec, &error));
+    assert_ok(dv_codec_packed_bytes(&kept.codec, &kept.map, &kept.packed_bytes, &error));
+    m->packed_bytes[i] = kept.packed_bytes;
+    kept.packed = m->packed[i] = guarded_new(kept.packed_bytes);
+    assert_ok(
+        dv_codec_encode(&kept.codec, &kept.map, &kept.noise, b->inputs[i], m->packed[i], kept.packed_bytes, &error));
+    kept.exact = NULL;
     if (mode->decoded) {
         assert_ok(
             dv_codec_decode(&kept.codec, &kept.map, &kept.noise, kept.packed, kept.packed_bytes, m->inputs[i], &error));
@@ -327,13 +318,9 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
             diffs[i] = NULL;
         accumulate[i] = mode->accumulate;
     }
-    dv_kept kept_output = {.map = b->layer.output};
-    if (mode->bits_from_output || mode->output_packed)
-        kept_output.exact = output;
+    dv_kept kept_output = {.map = b->layer.output, .exact = mode->bits_from_output ? output : NULL};
     if (!mode->bits_from_output)
         kept_output.bits = m->bits;
-    if (mode->output_packed)
-        bench_pack(mode, m, BENCH_MAX_INPUTS, &kept_output);
     dv_backward call = {.diff_output = m->diff_output,
                         .diff_inputs = diffs,
                         .accumulate = accumulate,
@@ -505,10 +492,6 @@ static inline void bench_check_packed(bench *b, const bench_result *plain) {
     if (b->layer.input_need != DV_NEED_NUMBERS)
         return;
     bench_expect(b, "packed exactly", (bench_mode){.codec = "exact"}, plain, 1e-5);
-    double other = b->type == DV_F32 ? 1e-4 : b->of->bf16_tolerance > 0 ? (double)b->of->bf16_tolerance : 3e-2;
-    if (b->layer.output_need == DV_NEED_BITS)
-        bench_expect(b, "packed exactly, and the output", (bench_mode){.codec = "exact", .output_packed = true}, plain,
-                     other);
     for (size_t c = 0; c < 2; c++) {
         bench_result expected = bench_run(b, &(bench_mode){.codec = lossy[c], .decoded = true});
         double rounding = b->type == DV_F32 ? 1e-5 : 2e-2;
@@ -525,17 +508,13 @@ static inline void bench_check_machines(bench *b, const bench_result *plain) {
     int threads = omp_get_max_threads();
     dv_isa isa = dv_isa_current();
     static const int counts[] = {1, 2, 5};
-    bench_mode packed = {0};
-    if (b->layer.input_need == DV_NEED_NUMBERS)
-        packed = (bench_mode){.codec = "division", .output_packed = b->layer.output_need == DV_NEED_BITS};
-    bench_result inference = bench_run(b, &(bench_mode){.inference = true}), noisy = bench_run(b, &packed);
+    bench_result inference = bench_run(b, &(bench_mode){.inference = true});
     for (size_t t = 0; t < 3; t++) {
         char what[40];
         snprintf(what, sizeof what, "%d threads", counts[t]);
         omp_set_num_threads(counts[t]);
         bench_expect(b, what, (bench_mode){0}, plain, tolerance);
         bench_expect(b, what, (bench_mode){.inference = true}, &inference, tolerance);
-        bench_expect(b, what, packed, &noisy, tolerance);
     }
     omp_set_num_threads(threads);
     for (int i = 0; i < DV_ISA_COUNT; i++) {
@@ -545,11 +524,9 @@ static inline void bench_check_machines(bench *b, const bench_result *plain) {
         double rounding = !b->of->library_order ? 0 : b->type == DV_F32 ? 1e-5 : 1e-2;
         bench_expect(b, dv_isa_name((dv_isa)i), (bench_mode){0}, plain, rounding);
         bench_expect(b, dv_isa_name((dv_isa)i), (bench_mode){.inference = true}, &inference, rounding);
-        bench_expect(b, dv_isa_name((dv_isa)i), packed, &noisy, rounding);
     }
     dv_isa_force(isa);
     bench_result_free(&inference);
-    bench_result_free(&noisy);
 }
 
 /* All ways of running a case in one type against the plain one. */

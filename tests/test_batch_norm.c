@@ -40,48 +40,6 @@ static void passes_on_large_shapes(void **state) {
         }
 }
 
-/* The variance of the weight's gradient from packed values; its mean over the draws must be the exact one, but for what
- * is left of the noise. */
-static double noise_of_weight(bench *b, const bench_result *exact, bool output_packed) {
-    enum { DRAWS = 64 };
-    size_t count = b->layer.parameters[0].count;
-    double *mean = calloc(count, sizeof *mean), variance = 0, left = 0;
-    assert_non_null(mean);
-    for (uint64_t draw = 0; draw < DRAWS; draw++) {
-        bench_result got =
-            bench_run(b, &(bench_mode){.codec = "division", .output_packed = output_packed, .draw = draw});
-        const float *gradient = got.arrays[got.count - 2].numbers, *right = exact->arrays[exact->count - 2].numbers;
-        assert_string_equal(got.arrays[got.count - 2].name, "gradient of parameter 0");
-        for (size_t c = 0; c < count; c++) {
-            double distance = (double)gradient[c] - (double)right[c];
-            mean[c] += distance / DRAWS;
-            variance += distance * distance / DRAWS;
-        }
-        bench_result_free(&got);
-    }
-    for (size_t c = 0; c < count; c++)
-        left += mean[c] * mean[c];
-    assert_true(left < 3 * variance / DRAWS);
-    free(mean);
-    return variance;
-}
-
-/* A packed output tells of x a second time, with less noise; and the noise has no bias. */
-static void a_packed_output_helps(void **state) {
-    (void)state;
-    const dv_map map = {DV_F32, DV_NHWC, 4, 16, 2, {16, 16}};
-    dv_batch_norm_options options = {1e-5f, 0.1f, false, true};
-    layer_case c = with(&map, &options);
-    for (int type = DV_F32; type <= DV_BF16; type++) {
-        bench b;
-        bench_init(&b, &c, (dv_type)type, true);
-        bench_result exact = bench_run(&b, &(bench_mode){0});
-        assert_true(noise_of_weight(&b, &exact, true) < 0.5 * noise_of_weight(&b, &exact, false));
-        bench_result_free(&exact);
-        bench_destroy(&b);
-    }
-}
-
 /* A bench with one input of the caller's, for tests of forward alone. */
 typedef struct small {
     dv_map map;
@@ -192,13 +150,9 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_all_checks),
-        cmocka_unit_test(passes_on_large_shapes),
-        cmocka_unit_test(a_packed_output_helps),
-        cmocka_unit_test(statistics_are_pytorchs),
-        cmocka_unit_test(far_from_zero),
-        cmocka_unit_test(values_that_are_not_finite),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(passes_all_checks),          cmocka_unit_test(passes_on_large_shapes),
+        cmocka_unit_test(statistics_are_pytorchs),    cmocka_unit_test(far_from_zero),
+        cmocka_unit_test(values_that_are_not_finite), cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests_name("batch norm", tests, NULL, NULL);
 }

@@ -135,8 +135,7 @@ static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_erro
     if (v->keeper == DV_KEEP_PACKED) {
         size_t bytes;
         DV_TRY(dv_codec_packed_bytes(dv_method_codec(&plan->method, graph, value), map, &bytes, error));
-        /* The layer that needs the bits may use the numbers too, while they are there for another. */
-        v->packed = book(plan, bytes, moment, numbers > bits ? numbers : bits);
+        v->packed = book(plan, bytes, moment, numbers);
         v->kept_bytes += bytes;
     }
     if (v->keeper == DV_KEEP_JOINED)

@@ -9,10 +9,6 @@
  * statistics come from one pass over x - shift, where shift is the batch's first pixel, so that a mean far
  * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
  *
- * A packed x has noise, which is in sum dz * xhat and through it in all gradients of earlier layers. Often the output
- * is packed too, for the layer behind: where it is positive, and only there dz is not zero, it tells of x a second
- * time, and with less noise. Backward then takes a weighted mean of both.
- *
  * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
 #include "nn/parts.h"
 #include "nn/shape.h"
@@ -84,8 +80,6 @@ typedef struct workspace {
     pair_of_sums sums;
     float *mean, *scale, *slope, *offset; /* extended. Forward: slope is not used, offset is the bias */
     void *slice;                          /* backward: images of x, if they cannot be decoded in place */
-    void *output;                         /* backward: images of the output, to refine x with */
-    float *refinement[3];                 /* extended, backward: share, slope and offset, likewise */
     uint8_t *bits;                        /* backward: bits of a slice, if they were not kept */
 } workspace;
 
@@ -100,11 +94,6 @@ static size_t most_parts(const dv_map *map) {
     return whole > slice ? whole : slice;
 }
 
-/* With a ReLU and nothing added, the output says what x was wherever it is positive. */
-static bool can_refine(const dv_layer *layer) {
-    return options_of(layer)->relu && !options_of(layer)->add;
-}
-
 /* Cuts `memory` into arrays, or books it if it is NULL. Returns its bytes. */
 static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, workspace *w) {
     const dv_map *map = &layer->inputs[0];
@@ -117,18 +106,13 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     w->scale = dv_carve(memory, &offset, extended);
     w->slope = dv_carve(memory, &offset, extended);
     w->offset = dv_carve(memory, &offset, extended);
-    w->slice = w->output = NULL;
+    w->slice = NULL;
     w->bits = NULL;
     if (backward) {
-        size_t images = slice_images(map), bytes = images * dv_map_image_elements(map) * dv_type_bytes(map->type);
-        w->slice = dv_carve(memory, &offset, bytes);
+        size_t images = slice_images(map);
+        w->slice = dv_carve(memory, &offset, images * dv_map_image_elements(map) * dv_type_bytes(map->type));
         if (options_of(layer)->relu)
             w->bits = dv_carve(memory, &offset, images * dv_bits_stride(map));
-        if (can_refine(layer)) {
-            w->output = dv_carve(memory, &offset, bytes);
-            for (int i = 0; i < 3; i++)
-                w->refinement[i] = dv_carve(memory, &offset, extended);
-        }
     }
     return offset;
 }
@@ -315,53 +299,13 @@ typedef struct source {
     const workspace *w;
     size_t step;   /* images at once */
     void *decoded; /* memory for all of x that is the gradient's in the end, or NULL */
-    bool refine;   /* x is packed, and so is the output */
 } source;
-
-/* The output's part in the mean. ReLU leaves about half of the range, and so a quarter of the variance of noise, or
- * somewhat more: weights by the inverse of the variance are then about these. */
-static const float SHARE = 0.75f;
-/* A bias that is larger than so many weights makes the rounding of the output large in x: there x stays. */
-static const float MOST_BIAS = 16;
-
-/* Coefficients of x as the output has it, (y - bias) / (weight * istd) + mean. */
-static void choose_refinement(const dv_layer *layer, const float *saved, const workspace *w) {
-    size_t channels = layer->output.channels;
-    for (size_t c = 0; c < channels; c++) {
-        float weight = layer->parameters[WEIGHT].data[c], bias = layer->parameters[BIAS].data[c];
-        float slope = SHARE / (weight * saved[channels + c]), offset = SHARE * saved[c] - bias * slope;
-        bool good = fabsf(bias) <= MOST_BIAS * fabsf(weight) && isfinite(slope) && isfinite(offset);
-        w->refinement[0][c] = good ? SHARE : 0;
-        w->refinement[1][c] = good ? slope : 0;
-        w->refinement[2][c] = good ? offset : 0;
-    }
-    for (int i = 0; i < 3; i++)
-        dv_extend(w->refinement[i], channels);
-}
-
-/* Refines images of x, which begin at image `first` of the batch, by those of the output. */
-static void refine_images(const source *from, size_t first, const uint8_t *bits, void *x) {
-    const dv_map *map = &from->layer->output;
-    const workspace *w = from->w;
-    const void *output = dv_kept_images(from->call->output, first, from->step, w->output);
-    dv_normalize_refinement by = {w->refinement[0], w->refinement[1], w->refinement[2]};
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(from->step, elements);
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(from->step, elements, p);
-        dv_span span = dv_part_span(map, &part);
-        for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->normalize_refine(&span, dv_image(map, output, n), bits + n * dv_bits_stride(map), &by,
-                                               dv_image_in(map, x, n));
-    }
-}
 
 /* x is decoded once where the gradient of x will be, if that is to be overwritten; else slice by slice, twice. */
 static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
     bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->bits);
     void *dx = call->diff_inputs[0];
-    source from = {layer, call, w, direct ? layer->output.images : slice_images(&layer->output), NULL, false};
-    from.refine = can_refine(layer) && !call->inputs[0]->exact && call->output->packed;
+    source from = {layer, call, w, direct ? layer->output.images : slice_images(&layer->output), NULL};
     if (dx && !call->accumulate[0] && dx != call->diff_output)
         from.decoded = dx;
     return from;
@@ -372,13 +316,13 @@ static summands take_images(const source *from, size_t first, bool again) {
     const dv_map *map = &from->layer->output;
     summands at = {.map = map, .images = from->step, .center = from->w->mean};
     void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
-    bool there = again && from->decoded && !from->call->inputs[0]->exact;
-    at.x = there ? buffer : dv_kept_images(from->call->inputs[0], first, from->step, buffer);
+    if (again && from->decoded && !from->call->inputs[0]->exact)
+        at.x = buffer;
+    else
+        at.x = dv_kept_images(from->call->inputs[0], first, from->step, buffer);
     at.diff = dv_image(map, from->call->diff_output, first);
     if (options_of(from->layer)->relu)
         at.bits = dv_kept_bits(from->call->output, first, from->step, from->w->bits);
-    if (from->refine && !there)
-        refine_images(from, first, at.bits, buffer);
     return at;
 }
 
@@ -433,8 +377,6 @@ static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *er
     memset(w.sums.all, 0, 2 * channels * sizeof *w.sums.all);
 
     source from = find_source(layer, call, &w);
-    if (from.refine)
-        choose_refinement(layer, saved, &w);
     for (size_t first = 0; first < images; first += from.step) {
         summands at = take_images(&from, first, false);
         sum_images(&at, &w.sums);

@@ -46,12 +46,6 @@ typedef struct dv_normalize_diff {
     const float *mean, *scale, *slope, *offset;
 } dv_normalize_diff;
 
-/* Per channel, extended. Where the output of batch norm is positive it tells of the input as well: a second estimate of
- * it is output * slope + offset, both times `share` already, the part that it has in the better one. */
-typedef struct dv_normalize_refinement {
-    const float *share, *slope, *offset;
-} dv_normalize_refinement;
-
 typedef struct dv_elementwise_kernels {
     /* sums += x - shift, squares += (x - shift)^2; shift, sums, squares extended. */
     void (*statistics)(const dv_span *span, const void *x, const float *shift, float *sums, float *squares);
@@ -60,10 +54,6 @@ typedef struct dv_elementwise_kernels {
      * positive, if not NULL. mean, scale, bias extended. out may be x or addend. NaN stays NaN. */
     void (*normalize)(const dv_span *span, const void *x, const void *addend, const float *mean, const float *scale,
                       const float *bias, bool relu, void *out, uint8_t *bits);
-
-    /* x += output * slope + offset - x * share where a bit is set, else x += 0. */
-    void (*normalize_refine)(const dv_span *span, const void *output, const uint8_t *bits,
-                             const dv_normalize_refinement *by, void *x);
 
     /* sums += dz, products += dz * (x - mean), where dz is diff, or 0 where a bit is not set (if bits is not
      * NULL). mean, sums, products extended. */

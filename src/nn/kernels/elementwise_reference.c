@@ -81,16 +81,6 @@ static void normalize(const dv_span *span, const void *x, const void *addend, co
     }
 }
 
-static void normalize_refine(const dv_span *span, const void *output, const uint8_t *bits,
-                             const dv_normalize_refinement *by, void *x) {
-    for (size_t i = span->begin; i < span->end; i++) {
-        size_t c = entry(span, i);
-        float other = load(span->type, output, i) * by->slope[c] + by->offset[c];
-        float change = other - load(span->type, x, i) * by->share[c];
-        put(span->type, x, i, get_code(bits, span->end, i, 1) ? change : 0, true);
-    }
-}
-
 static void normalize_sums(const dv_span *span, const void *diff, const uint8_t *bits, const void *x, const float *mean,
                            float *sums, float *products) {
     for (size_t i = span->begin; i < span->end; i++) {
@@ -238,7 +228,6 @@ static void max_taps_backward(dv_type type, const void *diff, const uint8_t *win
 const dv_elementwise_kernels dv_elementwise_reference = {
     .statistics = statistics,
     .normalize = normalize,
-    .normalize_refine = normalize_refine,
     .normalize_sums = normalize_sums,
     .normalize_backward = normalize_backward,
     .fold = fold,

@@ -291,30 +291,6 @@ LOOP void scaled(dv_type type, const float *x, float scale, size_t count, bool a
         BY_TYPE(scaled_body, type, x, scale, count, false, out);
 }
 
-INLINE void change_body(dv_type type, const void *restrict output, const void *restrict x, size_t count,
-                        const dv_normalize_refinement *by, float *restrict change) {
-    const float *restrict share = by->share, *restrict slope = by->slope, *restrict offset = by->offset;
-    for (size_t i = 0; i < count; i++)
-        change[i] = load(type, output, i) * slope[i] + offset[i] - load(type, x, i) * share[i];
-}
-
-LOOP void change_chunk(dv_type type, const void *output, const void *x, size_t count, const dv_normalize_refinement *by,
-                       float *change) {
-    BY_TYPE(change_body, type, output, x, count, by, change);
-}
-
-static void normalize_refine(const dv_span *span, const void *output, const uint8_t *bits,
-                             const dv_normalize_refinement *by, void *x) {
-    float change[DV_CHUNK], buffer[DV_CHUNK];
-    FOR_CHUNKS(now, span) {
-        dv_normalize_refinement here = {by->share + now.channel, by->slope + now.channel, by->offset + now.channel};
-        void *to = at_in(span->type, x, now.first);
-        change_chunk(span->type, at(span->type, output, now.first), to, now.count, &here, change);
-        masked(DV_F32, change, bits + now.first / 8, now.count, buffer);
-        scaled(span->type, buffer, 1, now.count, true, to);
-    }
-}
-
 static void normalize_backward(const dv_span *span, const void *diff, const uint8_t *bits, const void *x,
                                const dv_normalize_diff *by, void *dx, bool accumulate_dx, void *passed,
                                bool accumulate_passed) {
@@ -625,7 +601,6 @@ static void max_taps_backward(dv_type type, const void *diff, const uint8_t *win
 const dv_elementwise_kernels DV_KERNELS = {
     .statistics = statistics,
     .normalize = normalize,
-    .normalize_refine = normalize_refine,
     .normalize_sums = normalize_sums,
     .normalize_backward = normalize_backward,
     .fold = fold,
