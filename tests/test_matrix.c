@@ -74,7 +74,7 @@ static void plain_weights(void **state) {
     float *weights = made_up(COUNT, 3), *sums = made_up(DV_MATRIX_SUMS, 4);
     for (size_t i = 0; i < ODD_NUMBERS; i++)
         weights[7 * i * WINDOW] = odd_numbers[i];
-    for (int i = 0; i < CHANNEL_CASES - 2; i++)
+    for (int i = 0; awkward_channels[i] <= DEPTH; i++)
         for (int how = 0; how < 4; how++) {
             bool back = how & 1, other = how & 2;
             size_t from = other ? awkward_channels[i] : DEPTH, to = other ? SIDE : awkward_channels[i] % SIDE + 1;

@@ -1,5 +1,5 @@
-/* The gradient of weights on matrix tiles. Bands of rows, of the channels that have part in it, are laid out by all
- * threads; then each has its own tiles of sums to add products to, in an order that follows from the shape alone. */
+/* The gradient of weights on matrix tiles. All threads lay out a band of rows of both ends; then each adds its products
+ * to tiles of sums that are its own, in an order that follows from the shape alone. */
 #include "nn/matrix_pass.h"
 
 #include "base/sizes.h"

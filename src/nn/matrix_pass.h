@@ -46,7 +46,8 @@ void dv_matrix_lay(const dv_matrix_pass *made, dv_matrix_pixels pixels, const ui
 void dv_matrix_make_line(const dv_matrix_pass *made, const uint16_t *map, size_t group, size_t row, bool pairs,
                          uint16_t *line);
 
-/* The elements of lines, for a group of `group` images and bands of `band` rows. */
+/* Sets the sizes of lines, for groups of `group` images and bands of `band` rows; `lane` elements are a lane of one
+ * block of channels. */
 void dv_matrix_set_lines(dv_matrix_pass *made, size_t group, size_t band, size_t lane);
 
 /* The bytes of lines, as they are set. */
@@ -57,6 +58,7 @@ dv_matrix_plain dv_matrix_plain_at(const dv_matrix_pass *made, size_t from, size
 
 /* Sets the sizes of a gradient; false if lines are too long. */
 bool dv_matrix_gradient_set_sizes(dv_matrix_pass *made);
+/* The `run` of such a pass. */
 dv_status dv_matrix_gradient_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
 
 #endif

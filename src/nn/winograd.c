@@ -41,7 +41,7 @@ typedef struct winograd_pass {
 } winograd_pass;
 
 static size_t round_up(size_t count, size_t unit) {
-    return (count + unit - 1) / unit * unit;
+    return dv_divide_up(count, unit) * unit;
 }
 
 /* ---- what it is good for -------------------------------------------------------------------- */
@@ -336,14 +336,14 @@ static size_t choose_chunk(const winograd_pass *made) {
     size_t weights_bytes = WEIGHTS_POINTS * made->weights_stride * sizeof(float);
     size_t least = gradient || weights_bytes > 4 << 20 ? 96 : 24, chunk = CHUNK_BYTES / tile_bytes / ROWS * ROWS;
     size_t sharers = gradient ? 1 : (size_t)made->pass.threads;
-    return dv_smaller(chunk > least ? chunk : least, round_up((made->tiles + sharers - 1) / sharers, ROWS));
+    return dv_smaller(chunk > least ? chunk : least, round_up(dv_divide_up(made->tiles, sharers), ROWS));
 }
 
 /* How the work is cut, and the scratchpad that this takes. */
 static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     size_t side = (size_t)made->form->tile;
-    made->tiles_y = ((size_t)made->to.height + side - 1) / side;
-    made->tiles_x = ((size_t)made->to.width + side - 1) / side;
+    made->tiles_y = dv_divide_up((size_t)made->to.height, side);
+    made->tiles_x = dv_divide_up((size_t)made->to.width, side);
     made->tiles = shape->images * made->tiles_y * made->tiles_x;
     made->block = choose_block(made);
     made->weights_stride = made->from.channels * made->block;
