@@ -6,7 +6,7 @@
 #include <division/models.h>
 #include <unistd.h>
 
-static const char *const methods[] = {"none", "division"};
+static const char *const methods[] = {"none", "division", "division:recompute=norms"};
 static const char *const models[] = {"resnet20", "resnet164_cifar", "densenet121_cifar"};
 
 typedef struct network {
@@ -37,15 +37,15 @@ static bool overlap(const dv_piece *a, const dv_piece *b) {
 
 static void pieces_do_not_overlap(void **state) {
     (void)state;
-    for (size_t i = 0; i < 6; i++) {
-        network n = planned(models[i / 2], 2, 16, methods[i % 2]);
+    for (size_t i = 0; i < 9; i++) {
+        network n = planned(models[i / 3], 2, 16, methods[i % 3]);
         size_t end = 0;
         for (size_t a = 0; a < n.plan->piece_count; a++) {
             const dv_piece *piece = &n.plan->pieces[a];
             end = piece->offset + piece->bytes > end ? piece->offset + piece->bytes : end;
             for (size_t b = 0; b < a; b++)
                 if (overlap(piece, &n.plan->pieces[b]))
-                    fail_msg("%s, %s: pieces %zu and %zu overlap", models[i / 2], methods[i % 2], b, a);
+                    fail_msg("%s, %s: pieces %zu and %zu overlap", models[i / 3], methods[i % 3], b, a);
         }
         assert_in_range(n.plan->arena_bytes, end, end + DV_PLACE_ALIGNMENT);
         assert_int_equal(dv_plan_totals(n.plan).planned, n.plan->arena_bytes);
@@ -79,9 +79,9 @@ static void train(network *n, size_t steps) {
 /* If a piece were given away too early, its bytes would differ from those of a run that shares nothing. */
 static void sharing_memory_changes_nothing(void **state) {
     (void)state;
-    for (size_t i = 0; i < (test_scale() > 1 ? 2u : 6u); i++) {
-        network shared = planned(models[i / 2], 2, 16, methods[i % 2]),
-                apart = planned(models[i / 2], 2, 16, methods[i % 2]);
+    for (size_t i = 0; i < (test_scale() > 1 ? 3u : 9u); i++) {
+        network shared = planned(models[i / 3], 2, 16, methods[i % 3]),
+                apart = planned(models[i / 3], 2, 16, methods[i % 3]);
         share_nothing(apart.plan);
         assert_true(apart.plan->arena_bytes > shared.plan->arena_bytes);
         train(&shared, 2);
@@ -89,7 +89,7 @@ static void sharing_memory_changes_nothing(void **state) {
         const dv_run_parameter *p, *q;
         for (size_t k = 0; (p = dv_run_parameter_at(shared.run, k)) && (q = dv_run_parameter_at(apart.run, k)); k++)
             if (p->gradient && memcmp(p->gradient, q->gradient, p->count * sizeof(float)) != 0)
-                fail_msg("%s, %s: another gradient of %s", models[i / 2], methods[i % 2], p->name);
+                fail_msg("%s, %s: another gradient of %s", models[i / 3], methods[i % 3], p->name);
         network_free(shared);
         network_free(apart);
     }
@@ -109,7 +109,7 @@ static void planned_bytes_are_used(void **state) {
     (void)state;
     if (test_scale() > 1)
         skip(); /* sanitizers take memory of their own */
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         network warm = planned("resnet20", 64, 32, methods[i]); /* what libraries allocate once is there afterwards */
         train(&warm, 1);
         network_free(warm);
@@ -126,8 +126,8 @@ static void planned_bytes_are_used(void **state) {
 /* The rows tell of everything that is kept: the images, and what each layer leaves behind. */
 static void rows_add_up(void **state) {
     (void)state;
-    for (size_t i = 0; i < 6; i++) {
-        network n = planned(models[i / 2], 2, 16, methods[i % 2]);
+    for (size_t i = 0; i < 9; i++) {
+        network n = planned(models[i / 3], 2, 16, methods[i % 3]);
         size_t bytes = 0, count = 0;
         const dv_plan_row *row;
         for (; (row = dv_plan_row_at(n.plan, count)); count++)
@@ -136,7 +136,7 @@ static void rows_add_up(void **state) {
         assert_int_equal(count, 1 + n.graph->layer_count);
         row = dv_plan_row_at(n.plan, 0);
         assert_string_equal(row->layer, "input");
-        assert_string_equal(row->keeper, i % 2 ? "packed" : "exact");
+        assert_string_equal(row->keeper, i % 3 ? "packed" : "exact");
         assert_true(row->bits_per_element >= 8); /* packed too: images have that many */
         network_free(n);
     }

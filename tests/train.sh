@@ -80,7 +80,7 @@ for method in none division; do
 done
 
 # Every method and precision; options of all kinds; quiet.
-for method in none division division:bits=4,block=4; do
+for method in none division division:bits=4,block=4 division:dither=subtractive,recompute=norms; do
     for precision in f32 bf16; do
         run "${tiny[@]}" --data synthetic:train=32,test=8 --epochs 1 --method "$method" --precision "$precision" --json
         prints '{"epoch": 1, *}'
@@ -102,6 +102,8 @@ run --model resnet21
 [[ $code == 2 && $messages == 'division: unknown model "resnet21"'*resnet20* ]] || complain "expected a message on resnet21"
 run --method nothing
 [[ $code == 2 && $messages == division:*nothing*division* ]] || complain "expected a message on the method"
+run --method division:recompute=convolutions
+fails 2 "division: recompute=convolutions: must be nothing or norms"
 run --method division:bits=3
 [[ $code == 2 && $messages == division:*bits=3* ]] || complain "expected a message on bits"
 run --data cifar9:here

@@ -7,30 +7,29 @@
 /* How the numbers of a value are kept. Bits are not a choice: they are read off an exact value, and stored
  * where the value is not kept exactly. */
 typedef enum dv_keeper {
-    DV_KEEP_NOTHING, /* nobody needs them */
-    DV_KEEP_EXACT,   /* the value stays where it is */
-    DV_KEEP_PACKED,  /* packed by the method's codec */
-    DV_KEEP_JOINED,  /* a concatenation: not at all; its inputs are, and are joined again slice by slice */
+    DV_KEEP_NOTHING,    /* nobody needs them */
+    DV_KEEP_EXACT,      /* the value stays where it is */
+    DV_KEEP_PACKED,     /* packed by one of the method's codecs */
+    DV_KEEP_RECOMPUTED, /* not at all: its layer makes it again, slice by slice, from its inputs, which are kept */
 } dv_keeper;
 
 typedef struct dv_method {
     const struct dv_method_kind *kind;
-    dv_codec codec; /* of what is packed */
-    dv_codec input; /* of the network's input, if that is packed */
+    dv_codec codec;  /* of what is packed */
+    dv_codec input;  /* of the network's input, if that is packed */
+    dv_codec source; /* of what another value is made from again, which therefore has the bits of both */
+    bool recompute_norms;
 } dv_method;
 
 typedef struct dv_method_kind {
     const char *name, *help;
-    bool packs; /* takes the options of the codec of the same name */
+    bool packs; /* takes the options of the codec of the same name, and `recompute` */
 
     /* How to keep a value whose numbers backward needs. */
     dv_keeper (*keeper)(const dv_method *method, const dv_graph *graph, dv_value value);
 } dv_method_kind;
 
-/* The codec that packs a value. */
-const dv_codec *dv_method_codec(const dv_method *method, const dv_graph *graph, dv_value value);
-
-/* Reads "none" or "division:block=8,bits=2". */
+/* Reads "none" or "division:block=8,bits=2,recompute=norms". */
 dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error);
 
 #endif

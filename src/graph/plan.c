@@ -1,6 +1,7 @@
-/* Planning: from needs to keepers, from lifetimes to offsets. Nothing is allocated but the plan itself. */
+/* Planning: from keepers to lifetimes, from lifetimes to offsets. Nothing is allocated but the plan itself. */
 #include "graph/plan.h"
 
+#include "base/sizes.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -38,61 +39,6 @@ static void extend(dv_plan *plan, int piece, int last) {
         plan->pieces[piece].last = last;
 }
 
-/* ---- needs --------------------------------------------------------------------------------- */
-
-/* The last moment at which a layer's backward needs `need` of a value, or -1. Earlier layers come later. */
-static int last_own_need(const dv_plan *plan, dv_value value, dv_need need) {
-    const dv_graph *graph = plan->graph;
-    const dv_graph_value *v = &graph->values[value];
-    int last = -1, end = v->last_user < v->producer ? v->producer : v->last_user;
-    for (int i = v->producer < 0 ? 0 : v->producer; i <= end; i++) {
-        const dv_graph_layer *node = &graph->layers[i];
-        bool needed = node->output == value && node->layer.output_need == need;
-        for (size_t k = 0; k < node->layer.input_count; k++)
-            needed = needed || (node->inputs[k] == value && node->layer.input_need == need &&
-                                (node->layer.input_need_mask >> (k < 31 ? k : 31) & 1));
-        int moment = dv_backward_moment(graph, i);
-        if (needed && plan->layers[i].backward && moment > last)
-            last = moment;
-    }
-    return last;
-}
-
-static bool is_joined(const dv_plan *plan, dv_value value) {
-    return plan->method.kind->keeper(&plan->method, plan->graph, value) == DV_KEEP_JOINED;
-}
-
-/* The same, where a value is also needed as long as a concatenation that is joined from it again. */
-static int last_need(const dv_plan *plan, dv_value value, dv_need need) {
-    const dv_graph *graph = plan->graph;
-    int last = last_own_need(plan, value, need);
-    for (int i = graph->values[value].producer + 1; need == DV_NEED_NUMBERS && i <= graph->values[value].last_user;
-         i++) {
-        const dv_graph_layer *node = &graph->layers[i];
-        bool part = false;
-        for (size_t k = 0; k < node->layer.input_count; k++)
-            part = part || node->inputs[k] == value;
-        if (!part || node->layer.kind != &dv_concatenation || !is_joined(plan, node->output))
-            continue;
-        int joined = last_own_need(plan, node->output, need);
-        last = joined > last ? joined : last;
-    }
-    return last;
-}
-
-/* Which values want a gradient, and so which layers have a backward at all. */
-static void find_backward(dv_plan *plan) {
-    const dv_graph *graph = plan->graph;
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        const dv_graph_layer *node = &graph->layers[i];
-        bool wanted = node->layer.parameter_count > 0;
-        for (size_t k = 0; k < node->layer.input_count; k++)
-            wanted = wanted || plan->values[node->inputs[k]].wants_diff;
-        plan->layers[i].backward = wanted && !plan->options.inference;
-        plan->values[node->output].wants_diff = plan->layers[i].backward;
-    }
-}
-
 /* ---- forward ------------------------------------------------------------------------------- */
 
 /* The layer's output may lie where its first input is, if nothing needs that any more. */
@@ -107,58 +53,52 @@ static bool can_run_in_place(const dv_plan *plan, int layer) {
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
 }
 
-static size_t image_bytes(const dv_map *map) {
-    return dv_map_image_elements(map) * dv_type_bytes(map->type);
-}
-
-/* Books where the parts of a joined value are unpacked: the largest of them, as many images as a slice has. */
-static void plan_scratch(dv_plan *plan, dv_value value, int until) {
-    const dv_graph *graph = plan->graph;
-    const dv_graph_value *v = &graph->values[value];
-    const dv_graph_layer *node = &graph->layers[v->producer];
-    size_t largest = 0;
-    for (size_t k = 0; k < node->layer.input_count; k++)
-        if (largest < image_bytes(&node->layer.inputs[k]))
-            largest = image_bytes(&node->layer.inputs[k]);
-    plan->values[value].scratch_images = dv_slice_images(v->map.images, image_bytes(&v->map));
-    plan->values[value].scratch =
-        book(plan, largest * plan->values[value].scratch_images, dv_backward_moment(graph, v->last_user), until);
-}
-
-/* Books a value's packed form and bits, and decides how its numbers are kept. */
-static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_error *error) {
-    dv_graph *graph = plan->graph;
+/* Books the scratch of the layer that makes a value again. What a batch norm adds is made before it uses its own, and
+ * is asked for whenever the value is: they share one, and so does a whole chain of them. */
+static void plan_scratch(dv_plan *plan, dv_value value) {
     dv_value_plan *v = &plan->values[value];
-    int numbers = last_need(plan, value, DV_NEED_NUMBERS), bits = last_need(plan, value, DV_NEED_BITS);
-    const dv_map *map = &graph->values[value].map;
-    v->keeper = numbers < 0 ? DV_KEEP_NOTHING : plan->method.kind->keeper(&plan->method, graph, value);
+    const dv_graph_layer *node = &plan->graph->layers[plan->graph->values[value].producer];
+    size_t bytes = node->layer.recompute_bytes;
+    int added = DV_NO_PIECE;
+    if (node->layer.kind == &dv_batch_norm && node->layer.input_count == 2)
+        added = plan->values[node->inputs[1]].scratch;
+    v->scratch = added == DV_NO_PIECE ? book(plan, bytes, v->numbers_first, v->numbers_last) : added;
+    if (added != DV_NO_PIECE)
+        plan->pieces[added].bytes = dv_larger(plan->pieces[added].bytes, bytes);
+}
+
+/* Books what is left of a value when its memory is needed for others. */
+static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_error *error) {
+    const dv_graph_value *made = &plan->graph->values[value];
+    dv_value_plan *v = &plan->values[value];
     if (v->keeper == DV_KEEP_PACKED) {
         size_t bytes;
-        DV_TRY(dv_codec_packed_bytes(dv_method_codec(&plan->method, graph, value), map, &bytes, error));
-        v->packed = book(plan, bytes, moment, numbers);
+        DV_TRY(dv_codec_packed_bytes(v->codec, &made->map, &bytes, error));
+        v->packed = book(plan, bytes, moment, v->numbers_last);
         v->kept_bytes += bytes;
     }
-    if (v->keeper == DV_KEEP_JOINED)
-        plan_scratch(plan, value, numbers);
+    if (v->keeper == DV_KEEP_RECOMPUTED)
+        plan_scratch(plan, value);
     if (v->keeper == DV_KEEP_EXACT)
-        v->kept_bytes += dv_map_bytes(map);
-    if (bits >= 0 && v->keeper != DV_KEEP_EXACT) {
-        v->bits = book(plan, map->images * dv_bits_stride(map), moment, bits);
-        v->kept_bytes += map->images * dv_bits_stride(map);
+        v->kept_bytes += dv_map_bytes(&made->map);
+    if (v->bits_last >= 0 && v->keeper != DV_KEEP_EXACT) {
+        size_t bytes = made->map.images * dv_bits_stride(&made->map);
+        v->bits = book(plan, bytes, moment, v->bits_last);
+        v->kept_bytes += bytes;
     }
     return DV_OK;
 }
 
 /* The last moment at which a value itself must be there. */
 static int last_moment(const dv_plan *plan, dv_value value, int moment) {
+    const dv_value_plan *v = &plan->values[value];
     int last = plan->graph->values[value].last_user;
     last = last < moment ? moment : last;
     if (value == plan->graph->logits)
         last = (int)plan->graph->layer_count;
-    if (plan->values[value].keeper == DV_KEEP_EXACT) {
-        int numbers = last_need(plan, value, DV_NEED_NUMBERS), bits = last_need(plan, value, DV_NEED_BITS);
-        last = numbers > last ? numbers : last;
-        last = bits > last ? bits : last;
+    if (v->keeper == DV_KEEP_EXACT) {
+        last = v->numbers_last > last ? v->numbers_last : last;
+        last = v->bits_last > last ? v->bits_last : last;
     }
     return last;
 }
@@ -280,8 +220,8 @@ static const char *keeper_text(const dv_value_plan *v) {
     switch (v->keeper) {
     case DV_KEEP_EXACT:
         return "exact";
-    case DV_KEEP_JOINED:
-        return v->bits == DV_NO_PIECE ? "joined" : "joined + bits";
+    case DV_KEEP_RECOMPUTED:
+        return v->bits == DV_NO_PIECE ? "recomputed" : "recomputed + bits";
     case DV_KEEP_PACKED:
         return v->bits == DV_NO_PIECE ? "packed" : "packed + bits";
     default:
@@ -360,7 +300,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(prepare_layers(plan->graph, error));
     if (!allocate(plan))
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
-    find_backward(plan);
+    dv_plan_needs(plan);
     plan_permanent(plan);
     DV_TRY(plan_forward(plan, error));
     if (!plan->options.inference)

@@ -13,13 +13,17 @@ enum { DV_NO_PIECE = -1 };
 
 /* Pieces are indices into dv_plan.pieces, or DV_NO_PIECE. */
 typedef struct dv_value_plan {
-    dv_keeper keeper;
     bool wants_diff; /* backward has a use for its gradient */
-    int data;        /* the value, during forward and, if kept exactly, until its last use in backward */
-    int packed;      /* its packed form */
-    int bits;        /* where it is positive */
-    int scratch;     /* joined: where its parts are unpacked, some images at a time */
-    size_t scratch_images;
+    dv_keeper keeper;
+    const dv_codec *codec;           /* that packs it, if it is packed: one of the method's */
+    bool is_source;                  /* another value is made from it again, which would have been packed as well */
+    int numbers_first, numbers_last; /* moments at which backward asks for its numbers; last < 0: it does not */
+    int bits_last;                   /* the last at which it asks for its bits, or -1 */
+
+    int data;          /* the value, during forward and, if kept exactly, until its last use in backward */
+    int packed;        /* its packed form */
+    int bits;          /* where it is positive */
+    int scratch;       /* of its layer, which makes it again */
     int diff;          /* its gradient */
     size_t kept_bytes; /* alive when forward ends */
 } dv_value_plan;
@@ -47,6 +51,10 @@ struct dv_plan {
     size_t arena_bytes;
     dv_plan_summary totals;
 };
+
+/* Finds out what backward asks for and decides how it survives: the first part of each dv_value_plan, and which layers
+ * have a backward. */
+void dv_plan_needs(dv_plan *plan);
 
 /* The moment of a layer's backward. */
 static inline int dv_backward_moment(const dv_graph *graph, int layer) {

@@ -23,9 +23,8 @@ struct dv_run {
     dv_plan *plan; /* not owned */
     uint64_t seed;
     char *arena;
-    layer_calls *calls;    /* [layer_count] */
-    dv_kept *kept;         /* [value_count] */
-    const dv_kept **parts; /* of all joined values, one after the other */
+    layer_calls *calls; /* [layer_count] */
+    dv_kept *kept;      /* [value_count] */
     size_t parameter_count;
     dv_run_parameter *parameters;
 };
@@ -121,34 +120,31 @@ static dv_status fill_parameters(dv_run *run, dv_error *error) {
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-/* Points a joined value to its parts, which are at `parts`. Returns how many there are. */
-static size_t fill_parts(dv_run *run, dv_value value, const dv_kept **parts) {
-    const dv_graph *graph = run->plan->graph;
-    const dv_graph_layer *node = &graph->layers[graph->values[value].producer];
-    for (size_t k = 0; k < node->layer.input_count; k++)
-        parts[k] = &run->kept[node->inputs[k]];
-    run->kept[value].parts = parts;
-    return run->kept[value].part_count = node->layer.input_count;
+/* A value that its layer makes again: from the same kept inputs that the layer's backward is given. */
+static void fill_maker(dv_run *run, dv_value value) {
+    const dv_plan *plan = run->plan;
+    int producer = plan->graph->values[value].producer;
+    run->kept[value].maker = &plan->graph->layers[producer].layer;
+    run->kept[value].inputs = run->calls[producer].kept;
+    run->kept[value].saved = piece_at(run, plan->layers[producer].saved);
 }
 
 static void fill_kept(dv_run *run) {
     const dv_plan *plan = run->plan;
-    const dv_kept **parts = run->parts;
     for (size_t v = 0; v < plan->graph->value_count; v++) {
         const dv_value_plan *where = &plan->values[v];
         run->kept[v] = (dv_kept){
             .map = plan->graph->values[v].map,
-            .codec = *dv_method_codec(&plan->method, plan->graph, (dv_value)v),
+            .codec = *where->codec,
             .noise = {.seed = run->seed, .value = v},
             .exact = where->keeper == DV_KEEP_EXACT ? piece_at(run, where->data) : NULL,
             .packed = piece_at(run, where->packed),
             .packed_bytes = where->packed == DV_NO_PIECE ? 0 : plan->pieces[where->packed].bytes,
             .bits = piece_at(run, where->bits),
             .scratch = piece_at(run, where->scratch),
-            .scratch_images = where->scratch_images,
         };
-        if (where->keeper == DV_KEEP_JOINED)
-            parts += fill_parts(run, (dv_value)v, parts);
+        if (where->keeper == DV_KEEP_RECOMPUTED)
+            fill_maker(run, (dv_value)v);
     }
 }
 
@@ -196,11 +192,9 @@ static void fill_calls(dv_run *run, int i) {
 static bool allocate_calls(dv_run *run) {
     const dv_graph *graph = run->plan->graph;
     bool made = (run->calls = calloc(graph->layer_count + 1, sizeof *run->calls)) != NULL;
-    size_t inputs = 0;
     for (size_t i = 0; made && i < graph->layer_count; i++) {
         size_t count = graph->layers[i].layer.input_count;
         layer_calls *calls = &run->calls[i];
-        inputs += count;
         calls->inputs = calloc(count, sizeof *calls->inputs);
         calls->diff_inputs = calloc(count, sizeof *calls->diff_inputs);
         calls->accumulate = calloc(count, sizeof *calls->accumulate);
@@ -208,9 +202,8 @@ static bool allocate_calls(dv_run *run) {
         made = calls->inputs && calls->diff_inputs && calls->accumulate && calls->kept;
     }
     run->kept = calloc(graph->value_count + 1, sizeof *run->kept);
-    run->parts = calloc(inputs + 1, sizeof *run->parts);
     run->parameters = calloc(4 * graph->layer_count + 1, sizeof *run->parameters);
-    return made && run->kept && run->parts && run->parameters;
+    return made && run->kept && run->parameters;
 }
 
 /* ---- making a run -------------------------------------------------------------------------- */
@@ -260,7 +253,6 @@ void dv_run_free(dv_run *run) {
     dv_arena_unmap(run->arena, run->plan->arena_bytes);
     free(run->calls);
     free(run->kept);
-    free(run->parts);
     free(run->parameters);
     free(run);
 }

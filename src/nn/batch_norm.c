@@ -10,6 +10,7 @@
  * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
  *
  * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
+#include "base/sizes.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -83,8 +84,12 @@ typedef struct workspace {
     uint8_t *bits;                        /* backward: bits of a slice, if they were not kept */
 } workspace;
 
+static size_t image_bytes(const dv_map *map) {
+    return dv_map_image_elements(map) * dv_type_bytes(map->type);
+}
+
 static size_t slice_images(const dv_map *map) {
-    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
+    return dv_slice_images(map->images, image_bytes(map));
 }
 
 /* Parts of the whole batch or of a slice of it, whichever has more. */
@@ -110,10 +115,32 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     w->bits = NULL;
     if (backward) {
         size_t images = slice_images(map);
-        w->slice = dv_carve(memory, &offset, images * dv_map_image_elements(map) * dv_type_bytes(map->type));
+        w->slice = dv_carve(memory, &offset, images * image_bytes(map));
         if (options_of(layer)->relu)
             w->bits = dv_carve(memory, &offset, images * dv_bits_stride(map));
     }
+    return offset;
+}
+
+/* Images that are made again at once: those that a core's own cache may hold, if they are enough for some threads. */
+static size_t images_again(const dv_map *map) {
+    size_t few = dv_slice_images(map->images, 4 * image_bytes(map));
+    return few >= 4 ? few : slice_images(map);
+}
+
+/* What it takes to make them. */
+typedef struct scratch {
+    float *mean, *scale, *bias; /* extended */
+    void *x;                    /* images; NULL where nothing is added, and x can be where the output will be */
+} scratch;
+
+static size_t cut_scratch(const dv_layer *layer, void *memory, scratch *s) {
+    const dv_map *map = &layer->output;
+    size_t extended = dv_extended(map->channels) * sizeof(float), offset = 0;
+    s->mean = dv_carve(memory, &offset, extended);
+    s->scale = dv_carve(memory, &offset, extended);
+    s->bias = dv_carve(memory, &offset, extended);
+    s->x = options_of(layer)->add ? dv_carve(memory, &offset, images_again(map) * image_bytes(map)) : NULL;
     return offset;
 }
 
@@ -123,6 +150,7 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     layer->saved_bytes = 2 * layer->output.channels * sizeof(float);
     layer->forward_workspace_bytes = cut_workspace(layer, NULL, false, &w);
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
+    layer->recompute_bytes = cut_scratch(layer, NULL, &(scratch){0});
     return DV_OK;
 }
 
@@ -290,6 +318,52 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     return DV_OK;
 }
 
+/* ---- made again ------------------------------------------------------------------------------ */
+
+/* The coefficients of forward, from what it saved: parameters change after backward only. */
+static void choose_scales_again(const dv_layer *layer, const float *saved, const scratch *s) {
+    size_t channels = layer->output.channels;
+    for (size_t c = 0; c < channels; c++) {
+        s->mean[c] = saved[c];
+        s->scale[c] = saved[channels + c] * layer->parameters[WEIGHT].data[c];
+        s->bias[c] = layer->parameters[BIAS].data[c];
+    }
+    dv_extend(s->mean, channels);
+    dv_extend(s->scale, channels);
+    dv_extend(s->bias, channels);
+}
+
+static void normalize_again(const dv_map *map, const scratch *s, const void *x, const void *addend, const uint8_t *bits,
+                            size_t count, void *images) {
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            dv_elementwise()->normalize_again(&span, dv_image(map, x, n), dv_image(map, addend, n), s->mean, s->scale,
+                                              s->bias, bits ? bits + n * dv_bits_stride(map) : NULL,
+                                              dv_image_in(map, images, n));
+    }
+}
+
+/* What is added comes first, to where the output will be. It may be made again itself, in the same scratch, which is
+ * used for x and the coefficients only then. */
+static void recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images) {
+    const dv_map *map = &layer->output;
+    size_t step = images_again(map);
+    scratch s;
+    cut_scratch(layer, output->scratch, &s);
+    for (size_t done = 0; done < count; done += step) {
+        size_t at = first + done, now = dv_smaller(step, count - done);
+        void *to = dv_image_in(map, images, done);
+        const void *addend = options_of(layer)->add ? dv_kept_images(output->inputs[1], at, now, to) : NULL;
+        const void *x = dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to);
+        choose_scales_again(layer, output->saved, &s);
+        normalize_again(map, &s, x, addend, output->bits ? output->bits + at * dv_bits_stride(map) : NULL, now, to);
+    }
+}
+
 /* ---- backward -------------------------------------------------------------------------------- */
 
 /* Where backward finds x and the bits, and how many images it takes at once. */
@@ -396,6 +470,7 @@ const dv_layer_kind dv_batch_norm = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
+    .recompute = recompute,
     .in_place = true,
     .packs_output = true,
     .diff_in_place = 1u << 1, /* of what is added; the input's own is where x is decoded */

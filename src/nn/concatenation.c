@@ -1,4 +1,5 @@
 /* Concatenation of inputs along their channels. */
+#include "base/sizes.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -71,9 +72,50 @@ static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *er
     return DV_OK;
 }
 
+/* ---- made again ------------------------------------------------------------------------------- */
+
+/* Images of which a part is unpacked at once. */
+static size_t slice_images(const dv_map *map) {
+    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
+}
+
+static dv_status prepare(dv_layer *layer, dv_error *error) {
+    (void)error;
+    size_t largest = 0;
+    for (size_t i = 0; i < layer->input_count; i++)
+        largest = dv_larger(largest, dv_map_image_elements(&layer->inputs[i]));
+    layer->recompute_bytes = slice_images(&layer->output) * largest * dv_type_bytes(layer->output.type);
+    return DV_OK;
+}
+
+/* Copies `pixels` pixels of an input into its channels of the output. */
+static void place(const dv_map *part, const char *src, const dv_map *whole, size_t pixels, char *dst) {
+    size_t bytes = dv_type_bytes(part->type), from = part->channels, to = whole->channels;
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < pixels; p += ROW_PIXELS)
+        dv_elementwise()->copy(part->type, src + p * from * bytes, from, dst + p * to * bytes, to,
+                               dv_smaller(pixels - p, ROW_PIXELS), from, false);
+}
+
+static void recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images) {
+    const dv_map *map = &layer->output;
+    size_t pixels = dv_map_image_elements(map) / map->channels, slice = slice_images(map);
+    for (size_t done = 0; done < count; done += slice) {
+        size_t now = dv_smaller(slice, count - done);
+        char *dst = dv_image_in(map, images, done);
+        for (size_t i = 0; i < layer->input_count; i++) {
+            const void *src = dv_kept_images(output->inputs[i], first + done, now, output->scratch);
+            place(&layer->inputs[i], src, map, now * pixels, dst);
+            dst += layer->inputs[i].channels * dv_type_bytes(map->type);
+        }
+    }
+}
+
 const dv_layer_kind dv_concatenation = {
     .name = "concatenation",
     .infer = infer,
+    .prepare = prepare,
     .forward = forward,
     .backward = backward,
+    .recompute = recompute,
 };

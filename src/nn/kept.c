@@ -11,33 +11,6 @@ dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const vo
                                   kept->packed_bytes, error);
 }
 
-enum { ROW_PIXELS = 256 }; /* that a thread copies at once */
-
-/* Copies `pixels` pixels of a part into its channels of a joined value. */
-static void place(const dv_map *part, const char *src, const dv_map *whole, size_t pixels, char *dst) {
-    const dv_elementwise_kernels *kernels = dv_elementwise();
-    size_t bytes = dv_type_bytes(part->type), from = part->channels, to = whole->channels;
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < pixels; p += ROW_PIXELS)
-        kernels->copy(part->type, src + p * from * bytes, from, dst + p * to * bytes, to,
-                      pixels - p < ROW_PIXELS ? pixels - p : ROW_PIXELS, from, false);
-}
-
-/* Images of all parts, side by side, into `buffer`. */
-static void join(const dv_kept *kept, size_t first, size_t count, char *buffer) {
-    size_t pixels = dv_map_image_elements(&kept->map) / kept->map.channels, bytes = dv_type_bytes(kept->map.type);
-    for (size_t done = 0; done < count; done += kept->scratch_images) {
-        size_t now = count - done < kept->scratch_images ? count - done : kept->scratch_images;
-        char *dst = buffer + done * pixels * kept->map.channels * bytes;
-        for (size_t k = 0; k < kept->part_count; k++) {
-            const dv_kept *part = kept->parts[k];
-            const void *src = dv_kept_images(part, first + done, now, kept->scratch);
-            place(&part->map, src, &kept->map, now * pixels, dst);
-            dst += part->map.channels * bytes;
-        }
-    }
-}
-
 /* Sets what has no bit to zero. */
 static void clear_zeros(const dv_kept *kept, size_t first, size_t count, void *images) {
     const dv_map *map = &kept->map;
@@ -56,8 +29,8 @@ static void clear_zeros(const dv_kept *kept, size_t first, size_t count, void *i
 const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer) {
     if (kept->exact)
         return (const char *)kept->exact + first * dv_map_image_elements(&kept->map) * dv_type_bytes(kept->map.type);
-    if (kept->parts) {
-        join(kept, first, count, buffer);
+    if (kept->maker) {
+        kept->maker->kind->recompute(kept->maker, kept, first, count, buffer);
         return buffer;
     }
     (void)dv_codec_decode_images(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed, kept->packed_bytes,

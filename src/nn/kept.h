@@ -18,19 +18,19 @@ typedef struct dv_kept {
     const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL. Elsewhere it is zero:
                             they are there for the ReLU that made it */
 
-    /* A concatenation that is joined again from its parts, which are not: */
-    const struct dv_kept *const *parts; /* [part_count], or NULL */
-    size_t part_count;
-    void *scratch; /* room for scratch_images of the largest part */
-    size_t scratch_images;
+    /* A value that is not kept at all: its layer makes it again from what is kept of its inputs. */
+    const struct dv_layer *maker;        /* or NULL */
+    const struct dv_kept *const *inputs; /* [maker->input_count] */
+    const void *saved;                   /* what the maker saved in forward */
+    void *scratch;                       /* [maker->recompute_bytes] */
 } dv_kept;
 
 /* Packs images first .. first + count - 1 of a value that has just been made, which are at `images`. */
 dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
- * `buffer`, which has room for them, after unpacking into it. Where bits are kept as well they say what is zero, and
- * there unpacking leaves no noise. Never fails on what was packed before. */
+ * `buffer`, which has room for them, after unpacking or making them again there. Where bits are kept as well they
+ * say what is zero, and there unpacking leaves no noise. Never fails on what was packed before. */
 const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer);
 
 /* The bits of those images, in the order of the `bits` codec, dv_bits_stride(map) apart: where they are, or

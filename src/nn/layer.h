@@ -7,7 +7,7 @@
  * A layer's life:
  *     infer      from the inputs' shapes to the output's shape and the parameters' sizes: no memory yet
  *     prepare    books workspace and what it saves; makes library primitives (may allocate)
- *     forward / backward, once a step: no allocation
+ *     forward / backward, once a step: no allocation. Between them some kinds can make their output again
  *     destroy    gives back what prepare made
  *
  * Every reduction has a fixed order that does not depend on the number of threads. */
@@ -101,6 +101,10 @@ typedef struct dv_layer_kind {
     dv_status (*forward)(dv_layer *layer, const dv_forward *call, dv_error *error);
     dv_status (*backward)(dv_layer *layer, const dv_backward *call, dv_error *error);
 
+    /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs: backward of later
+     * layers has asked for them. `output` has inputs, bits, saved and scratch. NULL: cannot. */
+    void (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images);
+
     bool in_place;          /* output may be the memory of inputs[0] */
     bool packs_output;      /* forward packs the output itself where it is told to */
     unsigned diff_in_place; /* bit i: diff_inputs[i] may be the memory of diff_output (one of them at a time) */
@@ -125,8 +129,14 @@ struct dv_layer {
     /* set by prepare */
     size_t saved_bytes;
     size_t forward_workspace_bytes, backward_workspace_bytes;
+    size_t recompute_bytes; /* of scratch for recompute */
     void *prepared;
 };
+
+/* Whether backward needs its input `k`, as input_need says. */
+static inline bool dv_layer_needs_input(const dv_layer *layer, size_t k) {
+    return layer->input_need != DV_NEED_NOTHING && (layer->input_need_mask >> (k < 31 ? k : 31) & 1);
+}
 
 /* Bytes of one image's bits: a multiple of 64. */
 size_t dv_bits_stride(const dv_map *map);

@@ -55,6 +55,11 @@ typedef struct dv_elementwise_kernels {
     void (*normalize)(const dv_span *span, const void *x, const void *addend, const float *mean, const float *scale,
                       const float *bias, bool relu, void *out, uint8_t *bits);
 
+    /* The same again from an x that has noise: nothing is compared with zero, but out = 0 where a bit is not set (if
+     * bits is not NULL). */
+    void (*normalize_again)(const dv_span *span, const void *x, const void *addend, const float *mean,
+                            const float *scale, const float *bias, const uint8_t *bits, void *out);
+
     /* sums += dz, products += dz * (x - mean), where dz is diff, or 0 where a bit is not set (if bits is not
      * NULL). mean, sums, products extended. */
     void (*normalize_sums)(const dv_span *span, const void *diff, const uint8_t *bits, const void *x, const float *mean,

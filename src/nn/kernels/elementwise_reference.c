@@ -81,6 +81,17 @@ static void normalize(const dv_span *span, const void *x, const void *addend, co
     }
 }
 
+static void normalize_again(const dv_span *span, const void *x, const void *addend, const float *mean,
+                            const float *scale, const float *bias, const uint8_t *bits, void *out) {
+    for (size_t i = span->begin; i < span->end; i++) {
+        size_t c = entry(span, i);
+        float y = (load(span->type, x, i) - mean[c]) * scale[c] + bias[c];
+        if (addend)
+            y += load(span->type, addend, i);
+        put(span->type, out, i, !bits || get_code(bits, span->end, i, 1) ? y : 0, false);
+    }
+}
+
 static void normalize_sums(const dv_span *span, const void *diff, const uint8_t *bits, const void *x, const float *mean,
                            float *sums, float *products) {
     for (size_t i = span->begin; i < span->end; i++) {
@@ -228,6 +239,7 @@ static void max_taps_backward(dv_type type, const void *diff, const uint8_t *win
 const dv_elementwise_kernels dv_elementwise_reference = {
     .statistics = statistics,
     .normalize = normalize,
+    .normalize_again = normalize_again,
     .normalize_sums = normalize_sums,
     .normalize_backward = normalize_backward,
     .fold = fold,

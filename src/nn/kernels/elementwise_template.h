@@ -291,6 +291,40 @@ LOOP void scaled(dv_type type, const float *x, float scale, size_t count, bool a
         BY_TYPE(scaled_body, type, x, scale, count, false, out);
 }
 
+INLINE void again_body(dv_type type, const void *restrict x, const void *restrict addend, size_t count,
+                       const normalization *by, float *restrict y) {
+    const float *restrict mean = by->mean, *restrict scale = by->scale, *restrict bias = by->bias;
+    for (size_t i = 0; i < count; i++) {
+        y[i] = (load(type, x, i) - mean[i]) * scale[i] + bias[i];
+        if (addend)
+            y[i] += load(type, addend, i);
+    }
+}
+
+LOOP void again_chunk(dv_type type, const void *x, const void *addend, size_t count, const normalization *by,
+                      float *y) {
+    if (addend)
+        BY_TYPE(again_body, type, x, addend, count, by, y);
+    else
+        BY_TYPE(again_body, type, x, NULL, count, by, y);
+}
+
+static void normalize_again(const dv_span *span, const void *x, const void *addend, const float *mean,
+                            const float *scale, const float *bias, const uint8_t *bits, void *out) {
+    if (!bits) {
+        normalize(span, x, addend, mean, scale, bias, false, out, NULL);
+        return;
+    }
+    float y[DV_CHUNK], z[DV_CHUNK];
+    FOR_CHUNKS(now, span) {
+        normalization by = {mean + now.channel, scale + now.channel, bias + now.channel};
+        again_chunk(span->type, at(span->type, x, now.first), addend ? at(span->type, addend, now.first) : NULL,
+                    now.count, &by, y);
+        masked(DV_F32, y, bits + now.first / 8, now.count, z);
+        scaled(span->type, z, 1, now.count, false, at_in(span->type, out, now.first));
+    }
+}
+
 static void normalize_backward(const dv_span *span, const void *diff, const uint8_t *bits, const void *x,
                                const dv_normalize_diff *by, void *dx, bool accumulate_dx, void *passed,
                                bool accumulate_passed) {
@@ -601,6 +635,7 @@ static void max_taps_backward(dv_type type, const void *diff, const uint8_t *win
 const dv_elementwise_kernels DV_KERNELS = {
     .statistics = statistics,
     .normalize = normalize,
+    .normalize_again = normalize_again,
     .normalize_sums = normalize_sums,
     .normalize_backward = normalize_backward,
     .fold = fold,

@@ -1,0 +1,206 @@
+/* Values that are not kept but made again: concatenations always, what batch norms make if the method says so. A small
+ * dense block and a chain of residual blocks have the gradients that they should, and what is made again takes no
+ * bytes. */
+#include "check.h"
+
+#include <division/graph.h>
+#include <math.h>
+
+enum { BATCH = 6, SIDE = 12, GROWTH = 8, BLOCKS = 6 };
+
+static dv_value convolution(dv_graph *graph, const char *name, dv_value x, size_t kernel) {
+    const dv_convolution_options options = {
+        .channels = GROWTH, .window = dv_window_square(kernel, 1, kernel / 2), .groups = 1};
+    return dv_graph_convolution(graph, name, x, &options);
+}
+
+static dv_value norm_relu(dv_graph *graph, const char *name, dv_value x) {
+    return dv_graph_relu(graph, name, dv_graph_batch_norm(graph, name, x));
+}
+
+/* Three layers that each take all before them, and a classifier. */
+static dv_graph *dense_graph(dv_type type) {
+    dv_graph *graph;
+    assert_ok(dv_graph_new(type, BATCH, &graph, &error));
+    dv_value images = dv_graph_input(graph, 3, 2, (const size_t[]){SIDE, SIDE});
+    dv_value made[3] = {convolution(graph, "conv0", images, 3)};
+    made[1] = convolution(graph, "conv1", norm_relu(graph, "norm1", made[0]), 3);
+    dv_value joined = dv_graph_concatenation(graph, "cat2", made, 2);
+    made[2] = convolution(graph, "conv2", norm_relu(graph, "norm2", joined), 1);
+    joined = dv_graph_concatenation(graph, "cat3", made, 3);
+    dv_value x = dv_graph_global_average_pooling(graph, "pool", norm_relu(graph, "norm3", joined));
+    const dv_linear_options options = {.channels = 10, .bias = true};
+    assert_ok(dv_graph_finish(graph, dv_graph_linear(graph, "fc", x, &options), &error));
+    return graph;
+}
+
+/* Blocks that each add to what the one before made, so that the last is made of all, and a classifier. */
+static dv_graph *residual_graph(dv_type type) {
+    dv_graph *graph;
+    assert_ok(dv_graph_new(type, BATCH, &graph, &error));
+    dv_value images = dv_graph_input(graph, 3, 2, (const size_t[]){SIDE, SIDE});
+    dv_value x = norm_relu(graph, "norm0", convolution(graph, "conv0", images, 3));
+    for (size_t i = 0; i < BLOCKS; i++) {
+        static const char *const names[BLOCKS][3] = {{"conv1", "norm1", "relu1"}, {"conv2", "norm2", "relu2"},
+                                                     {"conv3", "norm3", "relu3"}, {"conv4", "norm4", "relu4"},
+                                                     {"conv5", "norm5", "relu5"}, {"conv6", "norm6", "relu6"}};
+        dv_value y = dv_graph_batch_norm(graph, names[i][1], convolution(graph, names[i][0], x, 3));
+        x = dv_graph_relu(graph, names[i][2], dv_graph_sum(graph, names[i][2], y, x));
+    }
+    x = dv_graph_global_average_pooling(graph, "pool", convolution(graph, "conv7", x, 1));
+    const dv_linear_options options = {.channels = 10, .bias = true};
+    assert_ok(dv_graph_finish(graph, dv_graph_linear(graph, "fc", x, &options), &error));
+    return graph;
+}
+
+typedef dv_graph *make_graph(dv_type type);
+
+typedef struct trained {
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_run *run;
+} trained;
+
+/* One step with `method`; gradients are left in the run. */
+static trained step_of(make_graph *make, const char *method, dv_type type) {
+    trained t = {.graph = make(type)};
+    dv_plan_options options = dv_plan_options_default();
+    options.method = method;
+    assert_ok(dv_plan_new(t.graph, &options, &t.plan, &error));
+    assert_ok(dv_run_new(t.plan, 1, &t.run, &error));
+    const dv_map *map = dv_run_input_map(t.run);
+    for (size_t i = 0; i < dv_map_elements(map); i++) {
+        float value = sinf(0.37f * (float)i) + 0.3f * cosf(0.011f * (float)i);
+        if (type == DV_F32)
+            ((float *)dv_run_input(t.run))[i] = value;
+        else
+            ((uint16_t *)dv_run_input(t.run))[i] = (uint16_t)(0x3f00 + ((uint32_t)i * 2654435761u >> 24));
+    }
+    for (size_t n = 0; n < BATCH; n++)
+        dv_run_labels(t.run)[n] = (int32_t)n;
+    dv_step_result result;
+    assert_ok(dv_run_train(t.run, 0, 0, 1, &result, &error));
+    return t;
+}
+
+static void trained_free(trained t) {
+    dv_run_free(t.run);
+    dv_plan_free(t.plan);
+    dv_graph_free(t.graph);
+}
+
+/* The largest distance between gradients, in units of their tensor's norm. */
+static double distance(const trained *a, const trained *b) {
+    const dv_run_parameter *p, *q;
+    double largest = 0;
+    for (size_t i = 0; (p = dv_run_parameter_at(a->run, i)) && (q = dv_run_parameter_at(b->run, i)); i++) {
+        double square = 0, norm = 0;
+        for (size_t j = 0; p->gradient && j < p->count; j++) {
+            double d = (double)p->gradient[j] - (double)q->gradient[j];
+            square += d * d;
+            norm += (double)p->gradient[j] * (double)p->gradient[j];
+        }
+        if (norm > 0 && sqrt(square / norm) > largest)
+            largest = sqrt(square / norm);
+    }
+    return largest;
+}
+
+/* With 8 bits there is little noise: a value made of the wrong ones, or at the wrong time, would be seen. */
+static void gradients_are_those_of_exact_values(void **state) {
+    (void)state;
+    static make_graph *const makers[] = {dense_graph, residual_graph};
+    static const char *const methods[] = {"division:block=4,bits=8", "division:block=4,bits=8,recompute=norms"};
+    for (int way = 0; way < 8; way++) {
+        make_graph *make = makers[way & 1];
+        dv_type type = way & 2 ? DV_BF16 : DV_F32;
+        trained exact = step_of(make, "none", type), packed = step_of(make, methods[way >> 2], type);
+        double d = distance(&exact, &packed);
+        print_message("%s, %s, %s: largest distance of a gradient %.4f of its norm\n", way & 1 ? "residual" : "dense",
+                      methods[way >> 2], dv_type_name(type), d);
+        assert_true(d > 0 && d < (type == DV_F32 ? 0.03 : 0.1));
+        trained_free(exact);
+        trained_free(packed);
+    }
+}
+
+/* The keeper of a layer's output, as the plan tells it. */
+static const dv_plan_row *row_of(const trained *t, const char *layer) {
+    const dv_plan_row *row;
+    for (size_t i = 0; (row = dv_plan_row_at(t->plan, i)) && strcmp(row->layer, layer) != 0; i++)
+        ;
+    assert_non_null(row);
+    return row;
+}
+
+static void concatenations_take_no_bytes(void **state) {
+    (void)state;
+    trained t = step_of(dense_graph, "division", DV_F32);
+    static const char *const names[] = {"cat2", "cat3"};
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(row_of(&t, names[i])->keeper, "recomputed");
+        assert_int_equal(row_of(&t, names[i])->kept_bytes, 0);
+    }
+    assert_string_equal(row_of(&t, "norm2")->keeper, "packed + bits");
+    assert_true(row_of(&t, "conv1")->bits_per_element < 3.5);
+    trained_free(t);
+}
+
+/* Of what a batch norm makes, bits stay; what it is made from has twice as many bits as else, through concatenations
+ * too. norm3 goes to a pooling that needs nothing. */
+static void norms_keep_bits(void **state) {
+    (void)state;
+    trained t = step_of(dense_graph, "division:recompute=norms", DV_F32);
+    static const char *const made[] = {"norm1", "norm2"}, *const sources[] = {"conv0", "conv1"};
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(row_of(&t, made[i])->keeper, "recomputed + bits");
+        assert_in_range(row_of(&t, made[i])->kept_bytes, BATCH * SIDE * SIDE * GROWTH / 8, BATCH * 512);
+        assert_true(row_of(&t, sources[i])->bits_per_element > 4);
+    }
+    assert_string_equal(row_of(&t, "norm3")->keeper, "bits");
+    assert_true(row_of(&t, "conv2")->bits_per_element < 3.5);
+    trained_free(t);
+}
+
+/* norm0 is made of one packed value, norm1 of two; what would be made of a fifth is packed, and the count begins again.
+ */
+static void chains_end(void **state) {
+    (void)state;
+    trained t = step_of(residual_graph, "division:recompute=norms", DV_F32);
+    static const char *const names[] = {"norm0", "norm1", "norm2", "norm3", "norm4", "norm5", "norm6"};
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(row_of(&t, names[i])->keeper, i == 4 ? "packed + bits" : "recomputed + bits");
+    trained_free(t);
+}
+
+/* Fewer bytes, and less noise. */
+static void less_noise_in_fewer_bytes(void **state) {
+    (void)state;
+    static make_graph *const makers[] = {dense_graph, residual_graph};
+    static const char *const methods[] = {"division:block=4", "division:block=4,recompute=norms"};
+    for (int g = 0; g < 2; g++) {
+        trained exact = step_of(makers[g], "none", DV_F32);
+        double noise[2];
+        size_t bytes[2];
+        for (int m = 0; m < 2; m++) {
+            trained packed = step_of(makers[g], methods[m], DV_F32);
+            noise[m] = distance(&exact, &packed);
+            bytes[m] = dv_plan_totals(packed.plan).activations;
+            trained_free(packed);
+        }
+        print_message("noise %.3f in %zu bytes, %.3f in %zu\n", noise[0], bytes[0], noise[1], bytes[1]);
+        assert_true(noise[1] < 0.6 * noise[0] && bytes[1] < bytes[0]);
+        trained_free(exact);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_exact_values),
+        cmocka_unit_test(concatenations_take_no_bytes),
+        cmocka_unit_test(norms_keep_bits),
+        cmocka_unit_test(chains_end),
+        cmocka_unit_test(less_noise_in_fewer_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
