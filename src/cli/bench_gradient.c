@@ -21,6 +21,7 @@ typedef struct settings {
     bench_network network;
     const char *data, *init;
     int batches, draws, parameters, json;
+    int width; /* of a method's column */
 } settings;
 
 /* A network with weights, ready to find gradients. */
@@ -164,7 +165,7 @@ static double ratio(double a, double b) {
 static void print_row(const settings *s, const char *method, const char *parameter, measured of) {
     double noise = ratio(of.method, of.batch), mean = ratio(of.bias * s->draws, of.method);
     if (!s->json) {
-        printf("%-36s %-28s %9.4f %9.4f %10.3f %9.2f\n", method, parameter ? parameter : "all", sqrt(of.batch),
+        printf("%-*s %-28s %9.4f %9.4f %10.3f %9.2f\n", s->width, method, parameter ? parameter : "all", sqrt(of.batch),
                sqrt(of.method), noise, mean);
         return;
     }
@@ -257,7 +258,7 @@ static dv_status measure(const settings *s, const bench_methods *methods, dv_loa
     if (status == DV_OK)
         status = measure_batches(g, exact, loader, s->batches, error);
     if (status == DV_OK && !s->json)
-        printf("%-36s %-28s %9s %9s %10s %9s\n", "method", "parameter", "batch", "method", "variance", "mean");
+        printf("%-*s %-28s %9s %9s %10s %9s\n", s->width, "method", "parameter", "batch", "method", "variance", "mean");
     for (int i = 0; i < methods->count && status == DV_OK; i++)
         status = measure_method(s, methods->at[i], loader, g, exact, error);
     return status;
@@ -289,7 +290,7 @@ static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, d
 
 int cli_bench_gradient(int argc, char **argv) {
     settings s = {.network = {.model = "resnet20", .batch = 128}, .data = "synthetic", .batches = 24, .draws = 24};
-    const char *method_text = "division,division:dither=subtractive";
+    const char *method_text = "division,division:dither=subtractive,division:dither=subtractive,recompute=norms";
     const cli_option options[] = {
         BENCH_NETWORK_OPTIONS(&s.network),
         {"batch", "N", "images per step", CLI_INTEGER(&s.network.batch, 1, BENCH_MOST_BATCH)},
@@ -322,6 +323,7 @@ int cli_bench_gradient(int argc, char **argv) {
     model exact = {0};
     dv_error error;
     bench_use_threads(&s.network);
+    s.width = bench_methods_width(&methods);
     dv_status status = open_data(&s, &data, &loader, &error);
     if (status == DV_OK)
         status = measure(&s, &methods, loader, &g, &exact, &error);

@@ -17,10 +17,10 @@ static const char *shape_text(const dv_map *map, char *text, size_t bytes) {
 
 static void print_rows(const dv_plan *plan) {
     char shape[64], bytes[CLI_BYTES_TEXT], saved[CLI_BYTES_TEXT];
-    printf("%-24s %-24s %-14s %-14s %10s %6s %10s\n", "layer", "kind", "output", "kept", "bytes", "bits", "saved");
+    printf("%-24s %-24s %-14s %-17s %10s %6s %10s\n", "layer", "kind", "output", "kept", "bytes", "bits", "saved");
     for (size_t i = 0; dv_plan_row_at(plan, i); i++) {
         const dv_plan_row *row = dv_plan_row_at(plan, i);
-        printf("%-24s %-24s %-14s %-14s %10s %6.2f %10s\n", row->layer, row->kind,
+        printf("%-24s %-24s %-14s %-17s %10s %6.2f %10s\n", row->layer, row->kind,
                shape_text(&row->output, shape, sizeof shape), row->keeper,
                cli_bytes_text((double)row->kept_bytes, bytes), row->bits_per_element,
                cli_bytes_text((double)row->saved_bytes, saved));

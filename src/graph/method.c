@@ -77,8 +77,7 @@ static dv_keeper keep_packed_maps(const dv_method *method, const dv_graph *graph
 static const dv_method_kind kinds[] = {
     {.name = "none", .help = "keeps everything exactly, as frameworks do", .keeper = keep_exact},
     {.name = "division",
-     .help =
-         "block averages in bf16 and the rest in a few bits; options: block, bits, dither (the codec's) and recompute",
+     .help = "block averages in bf16 and the rest in a few bits; options: block, bits, dither, recompute",
      .packs = true,
      .keeper = keep_packed_maps},
 };

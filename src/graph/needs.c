@@ -44,8 +44,8 @@ static void ask_for_layer(dv_plan *plan, int i) {
 
 /* ---- how it survives ------------------------------------------------------------------------- */
 
-/* The layer that makes a value again asks for its inputs whenever the value is asked for. Those that are packed only
- * once, for the value and for themselves, get the bits of both: what batch norm normalises, or the parts of that. */
+/* A value that its layer makes again: whenever it is asked for, so are the layer's inputs. What a batch norm normalises is
+ * packed for both, and is a source; if it is a concatenation, its parts are. */
 static void ask_for_recomputing(dv_plan *plan, const dv_graph_layer *node) {
     const dv_value_plan *made = &plan->values[node->output];
     bool norm = node->layer.kind == &dv_batch_norm;

@@ -179,6 +179,8 @@ LOOP void pack_chunk(dv_random key, uint32_t chunk, const uint16_t *fixed, size_
         random.halves[j] = 0;
     if (bits == 2 && count == DV_CHUNK)
         pack_bytes(fixed, random.halves, DV_CHUNK / 4, 2, dst);
+    else if (bits == 4 && count == DV_CHUNK)
+        pack_bytes(fixed, random.halves, DV_CHUNK / 2, 4, dst);
     else if (bits == 2)
         pack_bytes(fixed, random.halves, bytes, 2, dst);
     else if (bits == 1)
@@ -196,13 +198,24 @@ INLINE void unpack_bytes(const uint8_t *restrict src, size_t bytes, int bits, fl
             levels[i * bytes + j] = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
 }
 
+/* The same with the dither taken off again. */
+INLINE void unpack_dithered(const uint8_t *restrict src, const uint16_t *restrict random, size_t bytes, int bits,
+                            float *restrict levels) {
+    for (size_t i = 0; i < 8 / (size_t)bits; i++)
+        for (size_t j = 0; j < bytes; j++) {
+            float code = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
+            levels[i * bytes + j] = code + dv_undither(random[i * bytes + j] >> bits, bits);
+        }
+}
+
 /* The level of each code of a chunk, in steps: the code itself, or with the dither taken off again. May
  * write 7 levels more than `count`. */
-LOOP void unpack_chunk(dv_random key, uint32_t chunk, bool subtractive, const uint8_t *src, size_t count, int bits,
-                       float *levels) {
+LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, float *levels) {
     size_t bytes = dv_chunk_bytes(count, bits);
     if (bits == 2 && count == DV_CHUNK)
         unpack_bytes(src, DV_CHUNK / 4, 2, levels);
+    else if (bits == 4 && count == DV_CHUNK)
+        unpack_bytes(src, DV_CHUNK / 2, 4, levels);
     else if (bits == 2)
         unpack_bytes(src, bytes, 2, levels);
     else if (bits == 1)
@@ -211,12 +224,20 @@ LOOP void unpack_chunk(dv_random key, uint32_t chunk, bool subtractive, const ui
         unpack_bytes(src, bytes, 4, levels);
     else
         unpack_bytes(src, bytes, 8, levels);
-    if (!subtractive)
-        return;
+}
+
+LOOP void unpack_subtractive(dv_random key, uint32_t chunk, const uint8_t *src, size_t count, int bits, float *levels) {
     chunk_random random;
     dither_chunk(key, chunk, &random);
-    for (size_t j = 0; j < count; j++)
-        levels[j] += dv_undither(random.halves[j] >> bits, bits);
+    if (bits == 2 && count == DV_CHUNK) {
+        unpack_dithered(src, random.halves, DV_CHUNK / 4, 2, levels);
+    } else if (bits == 4 && count == DV_CHUNK) {
+        unpack_dithered(src, random.halves, DV_CHUNK / 2, 4, levels);
+    } else {
+        unpack_plain(src, count, bits, levels);
+        for (size_t j = 0; j < count; j++)
+            levels[j] += dv_undither(random.halves[j] >> bits, bits);
+    }
 }
 
 /* 16 fixed-point numbers that the compiler keeps in vector registers, at any address. */
@@ -268,7 +289,11 @@ typedef struct unpacker {
 
 static void unpacker_read(unpacker *u) {
     size_t count = least(u->left, DV_CHUNK);
-    unpack_chunk(u->key, u->chunk++, u->subtractive, u->src, count, u->bits, u->levels + u->last);
+    if (u->subtractive)
+        unpack_subtractive(u->key, u->chunk, u->src, count, u->bits, u->levels + u->last);
+    else
+        unpack_plain(u->src, count, u->bits, u->levels + u->last);
+    u->chunk++;
     u->src += dv_chunk_bytes(count, u->bits);
     u->left -= count;
     u->last += count;
@@ -428,6 +453,13 @@ LOOP void restore(const float *restrict levels, size_t stride, size_t rows, size
                   const float *restrict scale, float *restrict out) {
     for (size_t j = 0; j < rows; j++, levels += width, out += stride)
         UNROLL for (size_t i = 0; i < width; i++) out[i] = base[i] + scale[i] * levels[i];
+}
+
+/* The same, rounded to bf16. */
+LOOP void restore_bf16(const float *restrict levels, size_t stride, size_t rows, size_t width,
+                       const float *restrict base, const float *restrict scale, uint16_t *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+        UNROLL for (size_t i = 0; i < width; i++) out[i] = dv_bf16_nearest_number(base[i] + scale[i] * levels[i]);
 }
 
 /* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. */
@@ -605,6 +637,10 @@ INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pi
         restore(levels, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
         return;
     }
+    if (tile->type == DV_BF16) {
+        restore_bf16(levels, tile->pixel_stride, run->rows, run->width, base, scale, (uint16_t *)(void *)at);
+        return;
+    }
     restore(levels, run->width, run->rows, run->width, base, scale, buffer);
     size_t rows = run->width == tile->pixel_stride ? 1 : run->rows, width = run->rows * run->width / rows;
     for (size_t j = 0; j < rows; j++)
@@ -696,7 +732,7 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
     for (size_t done = 0; done < count; done += DV_CHUNK) {
         float levels[DV_CHUNK + 8];
         size_t now = least(DV_CHUNK, count - done);
-        unpack_chunk((dv_random){0}, 0, false, packed + done / 8, now, 1, levels);
+        unpack_plain(packed + done / 8, now, 1, levels);
         from_f32(type, levels, now, element_in(type, dst, done));
     }
 }

@@ -291,22 +291,36 @@ LOOP void scaled(dv_type type, const float *x, float scale, size_t count, bool a
         BY_TYPE(scaled_body, type, x, scale, count, false, out);
 }
 
-INLINE void again_body(dv_type type, const void *restrict x, const void *restrict addend, size_t count,
-                       const normalization *by, float *restrict y) {
-    const float *restrict mean = by->mean, *restrict scale = by->scale, *restrict bias = by->bias;
-    for (size_t i = 0; i < count; i++) {
-        y[i] = (load(type, x, i) - mean[i]) * scale[i] + bias[i];
-        if (addend)
-            y[i] += load(type, addend, i);
-    }
+/* Element `i` of a chunk of normalize, as it was where its bit is set. */
+INLINE void again_element(dv_type type, const void *x, const void *addend, size_t i, unsigned bit,
+                          const normalization *by, void *out) {
+    float y = (load(type, x, i) - by->mean[i]) * by->scale[i] + by->bias[i];
+    if (addend)
+        y += load(type, addend, i);
+    store(type, out, i, where(bit, y));
 }
 
-LOOP void again_chunk(dv_type type, const void *x, const void *addend, size_t count, const normalization *by,
-                      float *y) {
-    if (addend)
-        BY_TYPE(again_body, type, x, addend, count, by, y);
-    else
-        BY_TYPE(again_body, type, x, NULL, count, by, y);
+INLINE void again_body(dv_type type, const void *x, const void *addend, const uint8_t *bits, size_t count,
+                       const normalization *by, void *out) {
+    if (count == DV_CHUNK) {
+        for (size_t i = 0; i < 8; i++)
+            EACH for (size_t j = 0; j < DV_CHUNK / 8; j++)
+                again_element(type, x, addend, i * (DV_CHUNK / 8) + j, bits[j] >> i & 1u, by, out);
+        return;
+    }
+    size_t bytes = dv_chunk_bytes(count, 1);
+    for (size_t i = 0; i < count; i++)
+        again_element(type, x, addend, i, bits[i % bytes] >> (i / bytes) & 1u, by, out);
+}
+
+LOOP void again_chunk(dv_type type, const void *x, const uint8_t *bits, size_t count, const normalization *by,
+                      void *out) {
+    BY_TYPE(again_body, type, x, NULL, bits, count, by, out);
+}
+
+LOOP void again_add_chunk(dv_type type, const void *x, const void *addend, const uint8_t *bits, size_t count,
+                          const normalization *by, void *out) {
+    BY_TYPE(again_body, type, x, addend, bits, count, by, out);
 }
 
 static void normalize_again(const dv_span *span, const void *x, const void *addend, const float *mean,
@@ -315,13 +329,15 @@ static void normalize_again(const dv_span *span, const void *x, const void *adde
         normalize(span, x, addend, mean, scale, bias, false, out, NULL);
         return;
     }
-    float y[DV_CHUNK], z[DV_CHUNK];
     FOR_CHUNKS(now, span) {
         normalization by = {mean + now.channel, scale + now.channel, bias + now.channel};
-        again_chunk(span->type, at(span->type, x, now.first), addend ? at(span->type, addend, now.first) : NULL,
-                    now.count, &by, y);
-        masked(DV_F32, y, bits + now.first / 8, now.count, z);
-        scaled(span->type, z, 1, now.count, false, at_in(span->type, out, now.first));
+        const void *from = at(span->type, x, now.first);
+        const uint8_t *mask = bits + now.first / 8;
+        void *to = at_in(span->type, out, now.first);
+        if (addend)
+            again_add_chunk(span->type, from, at(span->type, addend, now.first), mask, now.count, &by, to);
+        else
+            again_chunk(span->type, from, mask, now.count, &by, to);
     }
 }
 
