@@ -115,20 +115,22 @@ noise() {
 }
 
 small=(--model resnet20 --data "synthetic:side=16,train=64,test=8" --batch 8)
-run gradient "${small[@]}" --batches 4 --draws 6 --methods none,division,division:dither=subtractive,division:bits=8 --json
+run gradient "${small[@]}" --batches 4 --draws 6 --methods none,division,division:dither=subtractive,division:bits=8,division:recompute=norms --json
 prints "$(noise none null)
 $(noise division null)
 $(noise division:dither=subtractive null)
-$(noise division:bits=8 null)"
+$(noise division:bits=8 null)
+$(noise division:recompute=norms null)"
 [[ $(value method_noise 1) == 0 ]] || complain "none is not exact"
 holds "$(value variance_ratio 2) > 0.01 && $(value variance_ratio 2) < 1"
 holds "$(value variance_ratio 3) < 0.7 * $(value variance_ratio 2) && $(value variance_ratio 4) < 0.01 * $(value variance_ratio 2)"
+holds "$(value variance_ratio 5) < 0.4 * $(value variance_ratio 2)"
 holds "$(value mean_ratio 2) > 0.5 && $(value mean_ratio 2) < 1.5" # no bias
 run gradient "${small[@]}" --batches 2 --draws 2 --methods division --parameters
 prints 'method * variance *mean
-division * all *
-division * conv1.weight *
-division * fc.bias *'
+division all *
+division conv1.weight *
+division fc.bias *'
 run gradient "${small[@]}" --batches 9
 fails 2 '--batches 9: the data has 8 of 8 images: give fewer'
 run gradient "${small[@]}" --batches 2 --methods division,nothing
