@@ -1,5 +1,7 @@
-/* Fuzzes the texts that name a data set or a schedule. What is accepted must be within its bounds and work; what is
- * not must leave the target alone and say why in one line. */
+/* Fuzzes the texts that name a data set, a schedule or a method. What is accepted must be within its bounds and work;
+ * what is not must leave the target alone and say why in one line. */
+#include "graph/method.h"
+
 #include <division/train.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +34,18 @@ static void try_schedule(const char *text) {
     }
 }
 
+static void try_method(const char *text) {
+    dv_method method;
+    dv_error error = {0};
+    if (dv_method_parse(text, &method, &error) != DV_OK) {
+        REQUIRE(error.text[0] != '\0');
+        return;
+    }
+    REQUIRE(strncmp(text, method.kind->name, strlen(method.kind->name)) == 0);
+    if (method.kind->packs)
+        REQUIRE(method.codec.kind == method.input.kind && method.codec.kind == method.source.kind);
+}
+
 static void try_data(const char *text) {
     dv_dataset *dataset = NULL;
     dv_error error = {0};
@@ -54,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char text[TEXT_BYTES + 1] = "";
     memcpy(text, data, size < TEXT_BYTES ? size : TEXT_BYTES);
     try_schedule(text);
+    try_method(text);
     if (strncmp(text, "synthetic", strlen("synthetic")) == 0 || strchr(text, '/') == NULL) /* no files */
         try_data(text);
     return 0;

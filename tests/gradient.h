@@ -4,7 +4,7 @@
  *     check_layer(&c);
  *
  * check_layer compares every gradient with central finite differences of a random linear functional of the
- * output, and then holds every other way of running the layer to the first: made again, accumulating, in place, with
+ * output, and then holds every other way of running the layer to the first: recomputed, accumulating, in place, with
  * inputs that were packed, with gradients that are not wanted, in bf16, on 1, 2 and 5 threads and with every
  * instruction set. A case names the kind, its options and the shapes of its inputs, in f32. */
 #ifndef DV_TESTS_GRADIENT_H
@@ -311,7 +311,7 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
     bool accumulate[BENCH_MAX_INPUTS];
     for (size_t i = 0; i < b->of->input_count; i++) {
         inputs[i] = bench_keep(b, mode, m, i);
-        if (b->layer.input_need != DV_NEED_NOTHING && b->layer.input_need_mask >> i & 1)
+        if (dv_layer_needs_input(&b->layer, i))
             needed[i] = &inputs[i];
         diffs[i] = mode->diff_in_place == (int)i + 1 ? m->diff_output : m->diff_inputs[i];
         if (mode->unwanted >> i & 1)
@@ -334,9 +334,9 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
     assert_ok(b->of->kind->backward(&b->layer, &call, &error));
 }
 
-/* Has the layer make its output again from its inputs, which are kept as they are or packed without loss, two images at
- * a time: not a bit may differ. */
-static inline void bench_recompute(bench *b, bench_memory *m, const void *output, const char *codec) {
+/* Has the layer recompute its output from its inputs, which are kept as they are or packed without loss, `at_once`
+ * images at a time: not a bit may differ. */
+static inline void bench_recompute(bench *b, bench_memory *m, const void *output, const char *codec, size_t at_once) {
     const dv_map *map = &b->layer.output;
     size_t image = dv_map_bytes(map) / map->images;
     bench_mode mode = {.codec = codec};
@@ -346,15 +346,15 @@ static inline void bench_recompute(bench *b, bench_memory *m, const void *output
         inputs[i] = bench_keep(b, &mode, m, i);
         needed[i] = &inputs[i];
     }
-    dv_kept kept = {.map = *map, .maker = &b->layer, .inputs = needed, .saved = m->saved};
+    dv_kept kept = {.map = *map, .producer = &b->layer, .inputs = needed, .saved = m->saved};
     kept.bits = b->layer.output_need == DV_NEED_BITS ? m->bits : NULL;
     kept.scratch = guarded_new(b->layer.recompute_bytes);
-    for (size_t first = 0; first < map->images; first += 2) {
-        size_t count = map->images - first < 2 ? 1 : 2;
+    for (size_t first = 0; first < map->images; first += at_once) {
+        size_t count = map->images - first < at_once ? map->images - first : at_once;
         void *images = guarded_new(count * image);
         if (dv_kept_images(&kept, first, count, images) != images ||
             memcmp(images, (const char *)output + first * image, count * image) != 0)
-            fail_msg("%s: made again, image %zu or the next differs", bench_text(b->of), first);
+            fail_msg("%s: recomputed: image %zu or one of the next differs", bench_text(b->of), first);
         guarded_free(images, count * image);
     }
     guarded_free(kept.scratch, b->layer.recompute_bytes);
@@ -405,8 +405,8 @@ static inline bench_result bench_run(bench *b, const bench_mode *mode) {
             memcpy(result.bits + n * bytes, m.bits + n * stride, bytes);
     }
     if (b->of->kind->recompute && !mode->inference && !mode->bits_from_output) {
-        bench_recompute(b, &m, output, NULL);
-        bench_recompute(b, &m, output, "exact");
+        bench_recompute(b, &m, output, NULL, 2);
+        bench_recompute(b, &m, output, "exact", 2);
     }
     if (!mode->inference) {
         bench_backward(b, mode, &m, output);

@@ -1,5 +1,6 @@
 /* Batch norm: gradients, statistics as PyTorch has them, values that are not finite. */
 #include "gradient.h"
+#include "nn/parts.h"
 
 static const dv_map shapes[] = {
     {DV_F32, DV_NHWC, 9, 3, 0, {0}},     {DV_F32, DV_NHWC, 5, 17, 0, {0}},    {DV_F32, DV_NHWC, 2, 1, 1, {7}},
@@ -37,6 +38,75 @@ static void passes_on_large_shapes(void **state) {
             dv_batch_norm_options options = {1e-5f, 0.1f, variant & 1, variant & 2};
             layer_case c = with(&large_shapes[i], &options);
             check_layer_modes(&c);
+        }
+}
+
+/* Images of half a megabyte are recomputed four at a time: seven are a four and a three, and do not begin at a multiple
+ * of either. */
+static void recomputes_in_steps(void **state) {
+    (void)state;
+    static const dv_map map = {DV_F32, DV_NHWC, 16, 32, 2, {64, 64}};
+    for (int variant = 0; variant < 4; variant++) {
+        dv_batch_norm_options options = {1e-5f, 0.1f, variant & 1, variant & 2};
+        layer_case c = with(&map, &options);
+        bench_mode mode = {0};
+        bench b;
+        bench_memory m;
+        bench_init(&b, &c, DV_F32, false);
+        bench_memory_init(&b, &mode, &m);
+        void *output = bench_forward(&b, &mode, &m);
+        bench_recompute(&b, &m, output, NULL, 7);
+        bench_recompute(&b, &m, output, "exact", 7);
+        bench_memory_free(&b, &m);
+        bench_destroy(&b);
+    }
+}
+
+/* An x with noise may fall on the other side of zero: the bits decide what is zero, and nothing is cut off, so that the
+ * mean is right. Every instruction set gives the reference's bits, for spans of all lengths, NaN included. */
+static void recomputed_by_bits_alone(void **state) {
+    (void)state;
+    enum { CHANNELS = 3, MOST = 1023 };
+    static const size_t counts[] = {1, 7, 17, 255, 256, 257, MOST};
+    float mean[CHANNELS + DV_CHUNK] = {0.5f, -1, 0}, scale[CHANNELS + DV_CHUNK] = {2, -1, 0.25f};
+    float bias[CHANNELS + DV_CHUNK] = {0, 0.25f, -0.5f};
+    dv_extend(mean, CHANNELS);
+    dv_extend(scale, CHANNELS);
+    dv_extend(bias, CHANNELS);
+    dv_isa isa = dv_isa_current();
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int variant = 0; variant < 4; variant++) {
+            dv_type type = variant & 1 ? DV_BF16 : DV_F32;
+            size_t count = counts[i], bytes = count * dv_type_bytes(type);
+            dv_span span = {type, CHANNELS, 0, count};
+            void *x = bench_fill(type, count, 3, true), *addend = bench_fill(type, count, 4, true);
+            uint8_t *bits = guarded_new((count + 7) / 8);
+            void *expected = guarded_new(bytes), *got = guarded_new(bytes);
+            for (size_t j = 0; j < (count + 7) / 8; j++)
+                bits[j] = (uint8_t)(j * 151 + 0x5a);
+            store_element(type, x, count / 2, NAN);
+            dv_elementwise_reference.normalize_again(&span, x, variant & 2 ? addend : NULL, mean, scale, bias, bits,
+                                                     expected);
+            size_t negative = 0, zero = 0;
+            for (size_t j = 0; j < count; j++) {
+                negative += load_element(type, expected, j) < 0;
+                zero += load_element(type, expected, j) == 0;
+            }
+            if (count > 100)
+                assert_true(negative > count / 8 && zero > count / 4);
+            for (int k = 0; k < DV_ISA_COUNT; k++)
+                if (dv_isa_available((dv_isa)k)) {
+                    dv_isa_force((dv_isa)k);
+                    dv_elementwise()->normalize_again(&span, x, variant & 2 ? addend : NULL, mean, scale, bias, bits,
+                                                      got);
+                    assert_memory_equal(got, expected, bytes);
+                }
+            dv_isa_force(isa);
+            guarded_free(x, bytes);
+            guarded_free(addend, bytes);
+            guarded_free(bits, (count + 7) / 8);
+            guarded_free(expected, bytes);
+            guarded_free(got, bytes);
         }
 }
 
@@ -151,6 +221,7 @@ static void refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_all_checks),          cmocka_unit_test(passes_on_large_shapes),
+        cmocka_unit_test(recomputes_in_steps),        cmocka_unit_test(recomputed_by_bits_alone),
         cmocka_unit_test(statistics_are_pytorchs),    cmocka_unit_test(far_from_zero),
         cmocka_unit_test(values_that_are_not_finite), cmocka_unit_test(refuses),
     };

@@ -53,9 +53,16 @@ static void pieces_do_not_overlap(void **state) {
     }
 }
 
-/* Gives every piece memory of its own. */
+/* Gives every value that is recomputed scratch of its own, and every piece memory of its own. */
 static void share_nothing(dv_plan *plan) {
-    size_t end = 0;
+    size_t end = 0, values = plan->graph->value_count;
+    plan->pieces = realloc(plan->pieces, (plan->piece_count + values) * sizeof *plan->pieces);
+    assert_non_null(plan->pieces);
+    for (size_t v = 0; v < values; v++)
+        if (plan->values[v].scratch != DV_NO_PIECE) {
+            plan->pieces[plan->piece_count] = plan->pieces[plan->values[v].scratch];
+            plan->values[v].scratch = (int)plan->piece_count++;
+        }
     for (size_t i = 0; i < plan->piece_count; i++) {
         plan->pieces[i].offset = end;
         end += (plan->pieces[i].bytes + DV_PLACE_ALIGNMENT - 1) / DV_PLACE_ALIGNMENT * DV_PLACE_ALIGNMENT;

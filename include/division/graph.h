@@ -83,8 +83,8 @@ DV_API const char *dv_method_help_at(size_t index);
 typedef struct dv_plan_row {
     const char *layer, *kind;
     dv_map output;
-    const char *keeper;      /* how its output is kept: "exact", "packed", "packed + bits", "recomputed", "recomputed
-                              * + bits", "bits", "-" */
+    const char *keeper;      /* how its output is kept: "exact", "packed", "recomputed", each perhaps with " + bits",
+                              * "bits", "-" */
     size_t kept_bytes;       /* of the output, with bits */
     size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
     double bits_per_element; /* of the output, kept */

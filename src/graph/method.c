@@ -42,36 +42,40 @@ static bool is_needed(const dv_graph *graph, dv_value value) {
     return false;
 }
 
-/* Values that are unpacked for one that is made again: noise and time grow with them. The blocks of a stage of
- * ResNet-18 are such a chain, each adding to what the one before made. */
-enum { MOST_UNPACKED = 4 };
-
-/* How many values would be unpacked to make this one again: its batch norm's input, and what that adds, which may be
- * made again itself. 0 if it must be kept: no batch norm made it, it would take too many, or one that nobody else
- * needs. */
-static int count_unpacked(const dv_graph *graph, dv_value value) {
+static const dv_graph_layer *norm_of(const dv_graph *graph, dv_value value) {
     int producer = graph->values[value].producer;
-    if (producer == DV_INPUT || graph->layers[producer].layer.kind != &dv_batch_norm)
-        return 0;
-    const dv_graph_layer *node = &graph->layers[producer];
-    const dv_batch_norm_options *options = node->layer.options;
-    if (!options->add)
-        return 1;
-    int added = count_unpacked(graph, node->inputs[1]);
-    if (added == 0 && is_needed(graph, node->inputs[1]))
-        added = 1;
-    return added > 0 && added < MOST_UNPACKED ? added + 1 : 0;
+    bool norm = producer != DV_INPUT && graph->layers[producer].layer.kind == &dv_batch_norm;
+    return norm ? &graph->layers[producer] : NULL;
 }
 
-/* Everything with spatial dimensions is packed; what linear layers need is small and kept as it is. What a dense
- * block joins again and again is kept once, before it is joined. */
+/* A batch norm's output is recomputed from at most so many values: noise and time grow with them. The blocks of a stage
+ * of ResNet-18 are such a chain, each adding to what the one before made. */
+enum { MOST_SOURCES = 4 };
+
+/* The values that this one would be recomputed from: what its batch norm normalises (a concatenation counts as one),
+ * and those of what it adds. 0 if it must be kept: no batch norm made it, or one behind another; it takes too many, or
+ * one that nobody else needs. */
+static int count_sources(const dv_graph *graph, dv_value value) {
+    const dv_graph_layer *norm = norm_of(graph, value);
+    if (!norm || norm_of(graph, norm->inputs[0]))
+        return 0;
+    if (norm->layer.input_count == 1)
+        return 1;
+    int added = count_sources(graph, norm->inputs[1]);
+    if (added == 0 && is_needed(graph, norm->inputs[1]))
+        added = 1;
+    return added > 0 && added < MOST_SOURCES ? added + 1 : 0;
+}
+
+/* Everything with spatial dimensions is packed, if it is not recomputed: what batch norms make, and what a dense block
+ * joins again and again. What linear layers need is small and kept as it is. */
 static dv_keeper keep_packed_maps(const dv_method *method, const dv_graph *graph, dv_value value) {
     const dv_map *map = &graph->values[value].map;
     if (is_joined(graph, value))
         return DV_KEEP_RECOMPUTED;
     if (dv_map_image_elements(map) == map->channels)
         return DV_KEEP_EXACT;
-    return method->recompute_norms && count_unpacked(graph, value) > 0 ? DV_KEEP_RECOMPUTED : DV_KEEP_PACKED;
+    return method->recompute_norms && count_sources(graph, value) > 0 ? DV_KEEP_RECOMPUTED : DV_KEEP_PACKED;
 }
 
 static const dv_method_kind kinds[] = {
@@ -120,30 +124,51 @@ static dv_codec for_sources(dv_codec codec) {
 
 enum { TEXT_BYTES = 200 };
 
-static const char RECOMPUTE[] = "recompute=";
+static bool equals(const char *text, size_t length, const char *word) {
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
 
-/* Reads the value of `recompute`, `length` characters. */
+static bool is_option_of(const dv_codec_kind *kind, const char *name, size_t length) {
+    for (size_t i = 0; i < kind->option_count; i++)
+        if (equals(name, length, kind->options[i].name))
+            return true;
+    return false;
+}
+
+static dv_status fail_unknown(const dv_codec_kind *kind, const char *name, size_t length, dv_error *error) {
+    char known[120] = "";
+    for (size_t i = 0; i < kind->option_count; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s, ", kind->options[i].name);
+    return dv_fail(error, DV_ERROR_OPTION, "%s: unknown option \"%.*s\": there are %srecompute", kind->name,
+                   (int)dv_smaller(length, 40), name, known);
+}
+
 static dv_status set_recompute(dv_method *method, const char *value, size_t length, dv_error *error) {
-    method->recompute_norms = length == 5 && memcmp(value, "norms", length) == 0;
-    if (!method->recompute_norms && !(length == 7 && memcmp(value, "nothing", length) == 0))
+    method->recompute_norms = equals(value, length, "norms");
+    if (!method->recompute_norms && !equals(value, length, "nothing"))
         return dv_fail(error, DV_ERROR_OPTION, "%s: recompute=%.*s: must be nothing or norms", method->kind->name,
                        (int)dv_smaller(length, 40), value);
     return DV_OK;
 }
 
-/* Takes the method's own option out of "name:option=value,...". The rest, in `rest`, is for the codec. */
-static dv_status take_own_option(const char *text, dv_method *method, char rest[TEXT_BYTES], dv_error *error) {
-    size_t name = strcspn(text, ":"), used = name;
+/* Takes `recompute`, which is the method's own, out of "name:option=value,...". The rest, in `rest`, is for the codec,
+ * which has the method's name. */
+static dv_status take_recompute(const char *text, dv_method *method, char rest[TEXT_BYTES], dv_error *error) {
+    size_t used = strlen(method->kind->name);
     if (strlen(text) >= TEXT_BYTES)
-        return dv_fail(error, DV_ERROR_OPTION, "%s: %zu characters of options: there are not so many",
-                       method->kind->name, strlen(text));
-    memcpy(rest, text, name);
-    for (const char *at = text + name; *at;) {
-        size_t length = strcspn(++at, ",");
-        if (strncmp(at, RECOMPUTE, strlen(RECOMPUTE)) == 0) {
-            DV_TRY(set_recompute(method, at + strlen(RECOMPUTE), length - strlen(RECOMPUTE), error));
+        return dv_fail(error, DV_ERROR_OPTION, "method %s: more than %d characters: give each option once",
+                       method->kind->name, TEXT_BYTES - 1);
+    strcpy(rest, method->kind->name);
+    DV_TRY(dv_codec_parse(rest, &method->codec, error));
+    for (const char *at = text + used; *at;) {
+        size_t length = strcspn(++at, ","), name = strcspn(at, "=,");
+        const char *value = at + name + (name < length ? 1 : 0);
+        if (equals(at, name, "recompute")) {
+            DV_TRY(set_recompute(method, value, (size_t)(at + length - value), error));
+        } else if (name > 0 && !is_option_of(method->codec.kind, at, name)) {
+            return fail_unknown(method->codec.kind, at, name, error);
         } else {
-            rest[used] = used == name ? ':' : ',';
+            rest[used] = used == strlen(method->kind->name) ? ':' : ',';
             memcpy(rest + used + 1, at, length);
             used += 1 + length;
         }
@@ -155,7 +180,7 @@ static dv_status take_own_option(const char *text, dv_method *method, char rest[
 
 static dv_status parse_packing(const char *text, dv_method *method, dv_error *error) {
     char rest[TEXT_BYTES];
-    DV_TRY(take_own_option(text, method, rest, error));
+    DV_TRY(take_recompute(text, method, rest, error));
     DV_TRY(dv_codec_parse(rest, &method->codec, error));
     method->input = for_images(method->codec);
     method->source = for_sources(method->codec);

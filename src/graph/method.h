@@ -10,14 +10,14 @@ typedef enum dv_keeper {
     DV_KEEP_NOTHING,    /* nobody needs them */
     DV_KEEP_EXACT,      /* the value stays where it is */
     DV_KEEP_PACKED,     /* packed by one of the method's codecs */
-    DV_KEEP_RECOMPUTED, /* not at all: its layer makes it again, slice by slice, from its inputs, which are kept */
+    DV_KEEP_RECOMPUTED, /* not at all: its layer makes it again, slice by slice, from what is kept of its inputs */
 } dv_keeper;
 
 typedef struct dv_method {
     const struct dv_method_kind *kind;
     dv_codec codec;  /* of what is packed */
     dv_codec input;  /* of the network's input, if that is packed */
-    dv_codec source; /* of what another value is made from again, which therefore has the bits of both */
+    dv_codec source; /* of what a batch norm normalises whose output is recomputed: it has the bits of both */
     bool recompute_norms;
 } dv_method;
 

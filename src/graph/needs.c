@@ -44,7 +44,7 @@ static void ask_for_layer(dv_plan *plan, int i) {
 
 /* ---- how it survives ------------------------------------------------------------------------- */
 
-/* A value that its layer makes again: whenever it is asked for, so are the layer's inputs. What a batch norm normalises
+/* A value that is recomputed: whenever it is asked for, so are its layer's inputs. What a batch norm normalises
  * is packed for both, and is a source; if it is a concatenation, its parts are. */
 static void ask_for_recomputing(dv_plan *plan, const dv_graph_layer *node) {
     const dv_value_plan *made = &plan->values[node->output];

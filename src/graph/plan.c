@@ -53,14 +53,16 @@ static bool can_run_in_place(const dv_plan *plan, int layer) {
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
 }
 
-/* Books the scratch of the layer that makes a value again. What a batch norm adds is made before it uses its own, and
- * is asked for whenever the value is: they share one, and so does a whole chain of them. */
+/* Books the scratch with which a value is recomputed. What a batch norm adds is there before it uses its own, and is
+ * asked for whenever the value is: if that is recomputed too, they share one, and so does a whole chain of them. Not so
+ * if x is recomputed as well, which it is into the scratch, and must not be in it. */
 static void plan_scratch(dv_plan *plan, dv_value value) {
     dv_value_plan *v = &plan->values[value];
     const dv_graph_layer *node = &plan->graph->layers[plan->graph->values[value].producer];
     size_t bytes = node->layer.recompute_bytes;
     int added = DV_NO_PIECE;
-    if (node->layer.kind == &dv_batch_norm && node->layer.input_count == 2)
+    if (node->layer.kind == &dv_batch_norm && node->layer.input_count == 2 &&
+        plan->values[node->inputs[0]].keeper != DV_KEEP_RECOMPUTED)
         added = plan->values[node->inputs[1]].scratch;
     v->scratch = added == DV_NO_PIECE ? book(plan, bytes, v->numbers_first, v->numbers_last) : added;
     if (added != DV_NO_PIECE)

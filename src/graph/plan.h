@@ -16,7 +16,7 @@ typedef struct dv_value_plan {
     bool wants_diff; /* backward has a use for its gradient */
     dv_keeper keeper;
     const dv_codec *codec;           /* that packs it, if it is packed: one of the method's */
-    bool is_source;                  /* another value is made from it again, instead of being packed as well */
+    bool is_source;                  /* a batch norm normalises it, whose output is recomputed instead of packed */
     int numbers_first, numbers_last; /* moments at which backward asks for its numbers; last < 0: it does not */
     int bits_last;                   /* the last at which it asks for its bits, or -1 */
 

@@ -120,11 +120,11 @@ static dv_status fill_parameters(dv_run *run, dv_error *error) {
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-/* A value that its layer makes again: from the same kept inputs that the layer's backward is given. */
-static void fill_maker(dv_run *run, dv_value value) {
+/* A value that its producer recomputes: from the same kept inputs that the producer's backward is given. */
+static void fill_producer(dv_run *run, dv_value value) {
     const dv_plan *plan = run->plan;
     int producer = plan->graph->values[value].producer;
-    run->kept[value].maker = &plan->graph->layers[producer].layer;
+    run->kept[value].producer = &plan->graph->layers[producer].layer;
     run->kept[value].inputs = run->calls[producer].kept;
     run->kept[value].saved = piece_at(run, plan->layers[producer].saved);
 }
@@ -144,7 +144,7 @@ static void fill_kept(dv_run *run) {
             .scratch = piece_at(run, where->scratch),
         };
         if (where->keeper == DV_KEEP_RECOMPUTED)
-            fill_maker(run, (dv_value)v);
+            fill_producer(run, (dv_value)v);
     }
 }
 

@@ -9,6 +9,9 @@
  * statistics come from one pass over x - shift, where shift is the batch's first pixel, so that a mean far
  * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
  *
+ * The output can be recomputed from a packed x: without a comparison with zero, so that it is right on average, because
+ * the bits say where it was positive.
+ *
  * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
 #include "base/sizes.h"
 #include "nn/parts.h"
@@ -88,14 +91,10 @@ static size_t image_bytes(const dv_map *map) {
     return dv_map_image_elements(map) * dv_type_bytes(map->type);
 }
 
-static size_t slice_images(const dv_map *map) {
-    return dv_slice_images(map->images, image_bytes(map));
-}
-
 /* Parts of the whole batch or of a slice of it, whichever has more. */
 static size_t most_parts(const dv_map *map) {
     size_t elements = dv_map_image_elements(map), whole = dv_part_count(map->images, elements);
-    size_t slice = dv_part_count(slice_images(map), elements);
+    size_t slice = dv_part_count(dv_map_slice_images(map), elements);
     return whole > slice ? whole : slice;
 }
 
@@ -114,7 +113,7 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     w->slice = NULL;
     w->bits = NULL;
     if (backward) {
-        size_t images = slice_images(map);
+        size_t images = dv_map_slice_images(map);
         w->slice = dv_carve(memory, &offset, images * image_bytes(map));
         if (options_of(layer)->relu)
             w->bits = dv_carve(memory, &offset, images * dv_bits_stride(map));
@@ -122,13 +121,16 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     return offset;
 }
 
-/* Images that are made again at once: those that a core's own cache may hold, if they are enough for some threads. */
-static size_t images_again(const dv_map *map) {
-    size_t few = dv_slice_images(map->images, 4 * image_bytes(map));
-    return few >= 4 ? few : slice_images(map);
+enum { PARTS_OF_SLICE = 4, FEWEST_IMAGES = 4 };
+
+/* Images that are recomputed at once: part of a slice, 2 MB, so that what is unpacked is still in a core's cache when
+ * it is normalised; but a whole slice where that would be too few images for threads to share. */
+static size_t images_at_once(const dv_map *map) {
+    size_t few = dv_slice_images(map->images, PARTS_OF_SLICE * image_bytes(map));
+    return few >= FEWEST_IMAGES ? few : dv_map_slice_images(map);
 }
 
-/* What it takes to make them. */
+/* What recomputing takes. */
 typedef struct scratch {
     float *mean, *scale, *bias; /* extended */
     void *x;                    /* images; NULL where nothing is added, and x can be where the output will be */
@@ -140,7 +142,7 @@ static size_t cut_scratch(const dv_layer *layer, void *memory, scratch *s) {
     s->mean = dv_carve(memory, &offset, extended);
     s->scale = dv_carve(memory, &offset, extended);
     s->bias = dv_carve(memory, &offset, extended);
-    s->x = options_of(layer)->add ? dv_carve(memory, &offset, images_again(map) * image_bytes(map)) : NULL;
+    s->x = options_of(layer)->add ? dv_carve(memory, &offset, images_at_once(map) * image_bytes(map)) : NULL;
     return offset;
 }
 
@@ -309,7 +311,7 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     DV_TRY(choose_scales(layer, call, &w, error));
-    size_t step = call->pack ? slice_images(map) : map->images;
+    size_t step = call->pack ? dv_map_slice_images(map) : map->images;
     for (size_t first = 0; first < map->images; first += step) {
         normalize_images(layer, call, &w, first, step);
         if (call->pack)
@@ -318,10 +320,10 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     return DV_OK;
 }
 
-/* ---- made again ------------------------------------------------------------------------------ */
+/* ---- recompute ------------------------------------------------------------------------------- */
 
 /* The coefficients of forward, from what it saved: parameters change after backward only. */
-static void choose_scales_again(const dv_layer *layer, const float *saved, const scratch *s) {
+static void choose_saved_scales(const dv_layer *layer, const float *saved, const scratch *s) {
     size_t channels = layer->output.channels;
     for (size_t c = 0; c < channels; c++) {
         s->mean[c] = saved[c];
@@ -333,8 +335,8 @@ static void choose_scales_again(const dv_layer *layer, const float *saved, const
     dv_extend(s->bias, channels);
 }
 
-static void normalize_again(const dv_map *map, const scratch *s, const void *x, const void *addend, const uint8_t *bits,
-                            size_t count, void *images) {
+static void normalize_kept(const dv_map *map, const scratch *s, const void *x, const void *addend, const uint8_t *bits,
+                           size_t count, void *images) {
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
@@ -347,11 +349,11 @@ static void normalize_again(const dv_map *map, const scratch *s, const void *x, 
     }
 }
 
-/* What is added comes first, to where the output will be. It may be made again itself, in the same scratch, which is
- * used for x and the coefficients only then. */
+/* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same scratch,
+ * which is used for x and the coefficients only then. */
 static void recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images) {
     const dv_map *map = &layer->output;
-    size_t step = images_again(map);
+    size_t step = images_at_once(map);
     scratch s;
     cut_scratch(layer, output->scratch, &s);
     for (size_t done = 0; done < count; done += step) {
@@ -359,8 +361,8 @@ static void recompute(const dv_layer *layer, const dv_kept *output, size_t first
         void *to = dv_image_in(map, images, done);
         const void *addend = options_of(layer)->add ? dv_kept_images(output->inputs[1], at, now, to) : NULL;
         const void *x = dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to);
-        choose_scales_again(layer, output->saved, &s);
-        normalize_again(map, &s, x, addend, output->bits ? output->bits + at * dv_bits_stride(map) : NULL, now, to);
+        choose_saved_scales(layer, output->saved, &s);
+        normalize_kept(map, &s, x, addend, output->bits ? output->bits + at * dv_bits_stride(map) : NULL, now, to);
     }
 }
 
@@ -379,18 +381,18 @@ typedef struct source {
 static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
     bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->bits);
     void *dx = call->diff_inputs[0];
-    source from = {layer, call, w, direct ? layer->output.images : slice_images(&layer->output), NULL};
+    source from = {layer, call, w, direct ? layer->output.images : dv_map_slice_images(&layer->output), NULL};
     if (dx && !call->accumulate[0] && dx != call->diff_output)
         from.decoded = dx;
     return from;
 }
 
-/* x and bits of images first .. first + step - 1. `again`: they were asked for before. */
-static summands take_images(const source *from, size_t first, bool again) {
+/* x and bits of images first .. first + step - 1. `second`: they were asked for before. */
+static summands take_images(const source *from, size_t first, bool second) {
     const dv_map *map = &from->layer->output;
     summands at = {.map = map, .images = from->step, .center = from->w->mean};
     void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
-    if (again && from->decoded && !from->call->inputs[0]->exact)
+    if (second && from->decoded && !from->call->inputs[0]->exact)
         at.x = buffer;
     else
         at.x = dv_kept_images(from->call->inputs[0], first, from->step, buffer);

@@ -72,19 +72,14 @@ static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *er
     return DV_OK;
 }
 
-/* ---- made again ------------------------------------------------------------------------------- */
-
-/* Images of which a part is unpacked at once. */
-static size_t slice_images(const dv_map *map) {
-    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
-}
+/* ---- recomputed ------------------------------------------------------------------------------- */
 
 static dv_status prepare(dv_layer *layer, dv_error *error) {
     (void)error;
     size_t largest = 0;
     for (size_t i = 0; i < layer->input_count; i++)
         largest = dv_larger(largest, dv_map_image_elements(&layer->inputs[i]));
-    layer->recompute_bytes = slice_images(&layer->output) * largest * dv_type_bytes(layer->output.type);
+    layer->recompute_bytes = dv_map_slice_images(&layer->output) * largest * dv_type_bytes(layer->output.type);
     return DV_OK;
 }
 
@@ -99,7 +94,7 @@ static void place(const dv_map *part, const char *src, const dv_map *whole, size
 
 static void recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images) {
     const dv_map *map = &layer->output;
-    size_t pixels = dv_map_image_elements(map) / map->channels, slice = slice_images(map);
+    size_t pixels = dv_map_image_elements(map) / map->channels, slice = dv_map_slice_images(map);
     for (size_t done = 0; done < count; done += slice) {
         size_t now = dv_smaller(slice, count - done);
         char *dst = dv_image_in(map, images, done);

@@ -29,8 +29,8 @@ static void clear_zeros(const dv_kept *kept, size_t first, size_t count, void *i
 const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer) {
     if (kept->exact)
         return (const char *)kept->exact + first * dv_map_image_elements(&kept->map) * dv_type_bytes(kept->map.type);
-    if (kept->maker) {
-        kept->maker->kind->recompute(kept->maker, kept, first, count, buffer);
+    if (kept->producer) {
+        kept->producer->kind->recompute(kept->producer, kept, first, count, buffer);
         return buffer;
     }
     (void)dv_codec_decode_images(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed, kept->packed_bytes,

@@ -10,7 +10,7 @@
 
 typedef struct dv_kept {
     dv_map map;          /* of the value */
-    dv_codec codec;      /* how `data` is packed; unused if `exact` or only bits are kept */
+    dv_codec codec;      /* how `packed` is packed */
     dv_noise noise;      /* that it was packed with */
     const void *exact;   /* the value itself, or NULL */
     const void *packed;  /* its packed form, or NULL */
@@ -18,18 +18,19 @@ typedef struct dv_kept {
     const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL. Elsewhere it is zero:
                             they are there for the ReLU that made it */
 
-    /* A value that is not kept at all: its layer makes it again from what is kept of its inputs. */
-    const struct dv_layer *maker;        /* or NULL */
-    const struct dv_kept *const *inputs; /* [maker->input_count] */
-    const void *saved;                   /* what the maker saved in forward */
-    void *scratch;                       /* [maker->recompute_bytes] */
+    /* A value that is not kept, but recomputed by the layer that made it from what is kept of its inputs: */
+    const struct dv_layer *producer;     /* or NULL */
+    const struct dv_kept *const *inputs; /* [producer->input_count] */
+    const void *saved;                   /* what the producer saved in forward */
+    void *scratch;                       /* [producer->recompute_bytes] or more. Values of which one is the last input
+                                            of the other may share it: a producer gets its last input first */
 } dv_kept;
 
 /* Packs images first .. first + count - 1 of a value that has just been made, which are at `images`. */
 dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
- * `buffer`, which has room for them, after unpacking or making them again there. Where bits are kept as well they
+ * `buffer`, which has room for them, after unpacking or recomputing them there. Where bits are kept as well they
  * say what is zero, and there unpacking leaves no noise. Never fails on what was packed before. */
 const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer);
 

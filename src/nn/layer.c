@@ -12,3 +12,7 @@ size_t dv_slice_images(size_t images, size_t image_bytes) {
         slice--;
     return slice;
 }
+
+size_t dv_map_slice_images(const dv_map *map) {
+    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
+}

@@ -7,7 +7,8 @@
  * A layer's life:
  *     infer      from the inputs' shapes to the output's shape and the parameters' sizes: no memory yet
  *     prepare    books workspace and what it saves; makes library primitives (may allocate)
- *     forward / backward, once a step: no allocation. Between them some kinds can make their output again
+ *     forward / backward, once a step: no allocation. Some kinds can recompute their output while the backward
+ *                of later layers needs it
  *     destroy    gives back what prepare made
  *
  * Every reduction has a fixed order that does not depend on the number of threads. */
@@ -93,7 +94,8 @@ typedef struct dv_layer_kind {
     /* Checks input_count, inputs and options; sets output, parameters, buffers, needs. */
     dv_status (*infer)(dv_layer *layer, dv_error *error);
 
-    /* Sets saved_bytes and the workspaces; makes what it needs in layer->prepared. NULL: nothing to do. */
+    /* Sets saved_bytes, the workspaces and recompute_bytes; makes what it needs in layer->prepared. NULL: nothing to
+     * do. */
     dv_status (*prepare)(dv_layer *layer, dv_error *error);
     void (*destroy)(dv_layer *layer); /* NULL: nothing to do */
 
@@ -101,8 +103,9 @@ typedef struct dv_layer_kind {
     dv_status (*forward)(dv_layer *layer, const dv_forward *call, dv_error *error);
     dv_status (*backward)(dv_layer *layer, const dv_backward *call, dv_error *error);
 
-    /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs: backward of later
-     * layers has asked for them. `output` has inputs, bits, saved and scratch. NULL: cannot. */
+    /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs, which may have to
+     * be recomputed themselves. `output` has inputs, bits, saved and scratch; `images` is no part of the scratch. NULL:
+     * cannot. */
     void (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images);
 
     bool in_place;          /* output may be the memory of inputs[0] */
@@ -145,6 +148,9 @@ size_t dv_bits_stride(const dv_map *map);
  * map of `image_bytes` per image fits in a shared cache (DV_SLICE_BYTES), at least 1. */
 enum { DV_SLICE_BYTES = 8 << 20 };
 size_t dv_slice_images(size_t images, size_t image_bytes);
+
+/* The same of a map. */
+size_t dv_map_slice_images(const dv_map *map);
 
 /* ---- the kinds and their options ------------------------------------------------------------ */
 

@@ -10,14 +10,9 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     return DV_OK;
 }
 
-/* Images whose bits are made at once, where only the output itself was kept. */
-static size_t slice_images(const dv_map *map) {
-    return dv_slice_images(map->images, dv_map_image_elements(map) * dv_type_bytes(map->type));
-}
-
 static dv_status prepare(dv_layer *layer, dv_error *error) {
     (void)error;
-    layer->backward_workspace_bytes = slice_images(&layer->output) * dv_bits_stride(&layer->output);
+    layer->backward_workspace_bytes = dv_map_slice_images(&layer->output) * dv_bits_stride(&layer->output);
     return DV_OK;
 }
 
@@ -52,7 +47,7 @@ static void pass_on(const dv_map *map, const dv_backward *call, size_t first, si
 static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
-    size_t step = call->output->bits ? map->images : slice_images(map);
+    size_t step = call->output->bits ? map->images : dv_map_slice_images(map);
     for (size_t first = 0; call->diff_inputs[0] && first < map->images; first += step)
         pass_on(map, call, first, step, dv_kept_bits(call->output, first, step, call->workspace));
     return DV_OK;

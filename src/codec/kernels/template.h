@@ -198,7 +198,7 @@ INLINE void unpack_bytes(const uint8_t *restrict src, size_t bytes, int bits, fl
             levels[i * bytes + j] = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
 }
 
-/* The same with the dither taken off again. */
+/* The same less their dither. */
 INLINE void unpack_dithered(const uint8_t *restrict src, const uint16_t *restrict random, size_t bytes, int bits,
                             float *restrict levels) {
     for (size_t i = 0; i < 8 / (size_t)bits; i++)
@@ -208,8 +208,7 @@ INLINE void unpack_dithered(const uint8_t *restrict src, const uint16_t *restric
         }
 }
 
-/* The level of each code of a chunk, in steps: the code itself, or with the dither taken off again. May
- * write 7 levels more than `count`. */
+/* The level of each code of a chunk, in steps: the code itself. May write 7 levels more than `count`. */
 LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, float *levels) {
     size_t bytes = dv_chunk_bytes(count, bits);
     if (bits == 2 && count == DV_CHUNK)
@@ -226,6 +225,7 @@ LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, float *levels
         unpack_bytes(src, bytes, 8, levels);
 }
 
+/* The level of each code with the dither taken off again. Likewise. */
 LOOP void unpack_subtractive(dv_random key, uint32_t chunk, const uint8_t *src, size_t count, int bits, float *levels) {
     chunk_random random;
     dither_chunk(key, chunk, &random);
