@@ -67,7 +67,7 @@ DV_API dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *err
 typedef struct dv_plan dv_plan;
 
 typedef struct dv_plan_options {
-    const char *method;  /* "none", "division", "division:block=8,bits=2": how values survive until backward */
+    const char *method;  /* "none", "division", "division:bits=2,recompute=norms": how values survive until backward */
     int optimizer_slots; /* f32 arrays per parameter that the optimizer keeps: 1 for momentum */
     int average;         /* 1: room for a running average of each parameter and running statistic */
     int inference;       /* forward only: nothing is kept, no gradients */
@@ -83,8 +83,8 @@ DV_API const char *dv_method_help_at(size_t index);
 typedef struct dv_plan_row {
     const char *layer, *kind;
     dv_map output;
-    const char *keeper;      /* how its output is kept: "exact", "packed", "recomputed", each perhaps with " + bits",
-                              * "bits", "-" */
+    const char *keeper;      /* how its output is kept: "exact", "packed", "packed + bits", "recomputed",
+                              * "recomputed + bits", "bits", "-" */
     size_t kept_bytes;       /* of the output, with bits */
     size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
     double bits_per_element; /* of the output, kept */
