@@ -72,7 +72,7 @@ static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *er
     return DV_OK;
 }
 
-/* ---- recomputed ------------------------------------------------------------------------------- */
+/* ---- recompute -------------------------------------------------------------------------------- */
 
 static dv_status prepare(dv_layer *layer, dv_error *error) {
     (void)error;
