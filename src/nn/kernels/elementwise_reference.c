@@ -88,7 +88,7 @@ static void normalize_again(const dv_span *span, const void *x, const void *adde
         float y = (load(span->type, x, i) - mean[c]) * scale[c] + bias[c];
         if (addend)
             y += load(span->type, addend, i);
-        put(span->type, out, i, !bits || get_code(bits, span->end, i, 1) ? y : 0, false);
+        store(span->type, out, i, !bits || get_code(bits, span->end, i, 1) ? y : 0);
     }
 }
 
