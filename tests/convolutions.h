@@ -98,7 +98,7 @@ static inline plain_convolution plain_of(const bench *b, const void *input, cons
     double *out_values = doubles_of(b->type, output, dv_map_elements(out));
     p.src_values = transposed ? out_values : in_values;
     p.dst_values = transposed ? in_values : out_values;
-    p.weights = doubles_of(DV_F32, weights ? b->layer.parameters[0].data : NULL, b->layer.parameters[0].count);
+    p.weights = doubles_of(DV_F32, weights ? b->arrays.parameters[0] : NULL, b->layer.parameters[0].count);
     return p;
 }
 
@@ -133,7 +133,7 @@ static inline void compare_output(const bench *b, const bench_result *result, do
     double *output = transposed ? p.src_values : p.dst_values;
     size_t channels = b->layer.output.channels;
     for (size_t i = 0; p.options.bias && i < dv_map_elements(&b->layer.output); i++)
-        output[i] = (double)b->layer.parameters[1].data[i % channels];
+        output[i] = (double)b->arrays.parameters[1][i % channels];
     plain_run(&p, transposed ? FIND_SRC : FIND_DST);
     compare_with(b, result, 0, output, tolerance);
     plain_free(&p);

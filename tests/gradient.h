@@ -60,6 +60,7 @@ typedef struct bench {
     const layer_case *of;
     dv_type type;
     dv_layer layer;
+    dv_layer_arrays arrays;
     dv_map maps[BENCH_MAX_INPUTS];
     void *inputs[BENCH_MAX_INPUTS]; /* values as given */
 } bench;
@@ -125,12 +126,12 @@ static inline void bench_init(bench *b, const layer_case *of, dv_type type, bool
                           .input_need_mask = ~0u};
     assert_ok(of->kind->infer(&b->layer, &error));
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
-        dv_parameter *parameter = &b->layer.parameters[p];
-        parameter->data = bench_fill(DV_F32, parameter->count, 11 + p, true);
-        parameter->gradient = bench_fill(DV_F32, parameter->count, 17 + p, false);
+        size_t count = b->layer.parameters[p].count;
+        b->arrays.parameters[p] = bench_fill(DV_F32, count, 11 + p, true);
+        b->arrays.gradients[p] = bench_fill(DV_F32, count, 17 + p, false);
     }
     for (size_t p = 0; p < b->layer.buffer_count; p++)
-        b->layer.buffers[p].data = guarded_new(b->layer.buffers[p].count * sizeof(float));
+        b->arrays.buffers[p] = guarded_new(b->layer.buffers[p].count * sizeof(float));
     if (of->kind->prepare)
         assert_ok(of->kind->prepare(&b->layer, &error));
 }
@@ -141,11 +142,11 @@ static inline void bench_destroy(bench *b) {
     for (size_t i = 0; i < b->of->input_count; i++)
         guarded_free(b->inputs[i], dv_map_bytes(&b->maps[i]));
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
-        guarded_free(b->layer.parameters[p].data, b->layer.parameters[p].count * sizeof(float));
-        guarded_free(b->layer.parameters[p].gradient, b->layer.parameters[p].count * sizeof(float));
+        guarded_free(b->arrays.parameters[p], b->layer.parameters[p].count * sizeof(float));
+        guarded_free(b->arrays.gradients[p], b->layer.parameters[p].count * sizeof(float));
     }
     for (size_t p = 0; p < b->layer.buffer_count; p++)
-        guarded_free(b->layer.buffers[p].data, b->layer.buffers[p].count * sizeof(float));
+        guarded_free(b->arrays.buffers[p], b->layer.buffers[p].count * sizeof(float));
 }
 
 /* The numbers that the output is multiplied with: diff_output, in the layer's type. */
@@ -156,8 +157,7 @@ static inline void *bench_diff_output(const bench *b) {
 static inline void bench_reset_buffers(bench *b) {
     for (size_t p = 0; p < b->layer.buffer_count; p++)
         for (size_t i = 0; i < b->layer.buffers[p].count; i++)
-            b->layer.buffers[p].data[i] =
-                b->layer.buffers[p].start + 0.25f * bench_number(5, i, b->layer.buffers[p].count);
+            b->arrays.buffers[p][i] = b->layer.buffers[p].start + 0.25f * bench_number(5, i, b->layer.buffers[p].count);
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
@@ -270,7 +270,8 @@ static inline void *bench_forward(bench *b, const bench_mode *mode, bench_memory
         inputs[i] = m->inputs[i];
     bench_reset_buffers(b);
     bool bits = b->layer.output_need == DV_NEED_BITS && !mode->bits_from_output;
-    dv_forward call = {.inputs = inputs,
+    dv_forward call = {.arrays = &b->arrays,
+                       .inputs = inputs,
                        .output = mode->in_place ? m->inputs[0] : m->output,
                        .output_bits = bits ? m->bits : NULL,
                        .saved = mode->inference ? NULL : m->saved,
@@ -321,7 +322,8 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
     dv_kept kept_output = {.map = b->layer.output, .exact = mode->bits_from_output ? output : NULL};
     if (!mode->bits_from_output)
         kept_output.bits = m->bits;
-    dv_backward call = {.diff_output = m->diff_output,
+    dv_backward call = {.arrays = &b->arrays,
+                        .diff_output = m->diff_output,
                         .diff_inputs = diffs,
                         .accumulate = accumulate,
                         .inputs = needed,
@@ -346,7 +348,7 @@ static inline void bench_recompute(bench *b, bench_memory *m, const void *output
         inputs[i] = bench_keep(b, &mode, m, i);
         needed[i] = &inputs[i];
     }
-    dv_kept kept = {.map = *map, .producer = &b->layer, .inputs = needed, .saved = m->saved};
+    dv_kept kept = {.map = *map, .producer = &b->layer, .arrays = &b->arrays, .inputs = needed, .saved = m->saved};
     kept.bits = b->layer.output_need == DV_NEED_BITS ? m->bits : NULL;
     kept.scratch = guarded_new(b->layer.recompute_bytes);
     for (size_t first = 0; first < map->images; first += at_once) {
@@ -376,10 +378,10 @@ static inline void bench_collect_gradients(bench *b, const bench_mode *mode, ben
             result->arrays[result->count - 1].numbers[j] -= bench_before(i, j, count);
     }
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
-        const dv_parameter *parameter = &b->layer.parameters[p];
-        bench_add(result, "gradient of parameter", p, DV_F32, parameter->gradient, parameter->count);
-        for (size_t j = 0; mode->accumulate && j < parameter->count; j++)
-            result->arrays[result->count - 1].numbers[j] -= bench_number(17 + p, j, parameter->count);
+        size_t count = b->layer.parameters[p].count;
+        bench_add(result, "gradient of parameter", p, DV_F32, b->arrays.gradients[p], count);
+        for (size_t j = 0; mode->accumulate && j < count; j++)
+            result->arrays[result->count - 1].numbers[j] -= bench_number(17 + p, j, count);
     }
 }
 
@@ -390,12 +392,11 @@ static inline bench_result bench_run(bench *b, const bench_mode *mode) {
     bench_memory_init(b, mode, &m);
     for (size_t p = 0; p < b->layer.parameter_count; p++)
         for (size_t j = 0; j < b->layer.parameters[p].count; j++)
-            b->layer.parameters[p].gradient[j] =
-                mode->accumulate ? bench_number(17 + p, j, b->layer.parameters[p].count) : 0;
+            b->arrays.gradients[p][j] = mode->accumulate ? bench_number(17 + p, j, b->layer.parameters[p].count) : 0;
     void *output = bench_forward(b, mode, &m);
     bench_add(&result, "output", 0, b->type, output, dv_map_elements(&b->layer.output));
     for (size_t p = 0; p < b->layer.buffer_count; p++)
-        bench_add(&result, "buffer", p, DV_F32, b->layer.buffers[p].data, b->layer.buffers[p].count);
+        bench_add(&result, "buffer", p, DV_F32, b->arrays.buffers[p], b->layer.buffers[p].count);
     if (b->layer.output_need == DV_NEED_BITS && !mode->bits_from_output) {
         size_t stride = dv_bits_stride(&b->layer.output), bytes = (dv_map_image_elements(&b->layer.output) + 7) / 8;
         result.bits_bytes = bytes * b->layer.output.images;
@@ -484,7 +485,7 @@ static inline void check_finite_differences(const layer_case *of) {
         if (strncmp(array->name, "gradient of input", 17) == 0)
             bench_check_slopes(&b, array->name, b.inputs[index], array->numbers, array->count);
         if (strncmp(array->name, "gradient of parameter", 21) == 0)
-            bench_check_slopes(&b, array->name, b.layer.parameters[index].data, array->numbers, array->count);
+            bench_check_slopes(&b, array->name, b.arrays.parameters[index], array->numbers, array->count);
     }
     bench_result_free(&result);
     bench_destroy(&b);

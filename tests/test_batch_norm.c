@@ -114,6 +114,7 @@ static void recomputed_by_bits_alone(void **state) {
 typedef struct small {
     dv_map map;
     dv_layer layer;
+    dv_layer_arrays arrays;
     float weight[8], bias[8], mean[8], variance[8], saved[16];
     void *workspace;
 } small;
@@ -126,15 +127,13 @@ static void small_init(small *s, const dv_batch_norm_options *options, size_t im
     assert_ok(dv_batch_norm.prepare(&s->layer, &error));
     for (size_t c = 0; c < channels; c++)
         s->weight[c] = s->variance[c] = 1;
-    s->layer.parameters[0].data = s->weight;
-    s->layer.parameters[1].data = s->bias;
-    s->layer.buffers[0].data = s->mean;
-    s->layer.buffers[1].data = s->variance;
+    s->arrays = (dv_layer_arrays){.parameters = {s->weight, s->bias}, .buffers = {s->mean, s->variance}};
     s->workspace = guarded_new(s->layer.forward_workspace_bytes);
 }
 
 static dv_status small_forward(small *s, const float *x, float *y, bool training, dv_error *error) {
-    dv_forward call = {.inputs = (const void *[]){x},
+    dv_forward call = {.arrays = &s->arrays,
+                       .inputs = (const void *[]){x},
                        .output = y,
                        .saved = training ? s->saved : NULL,
                        .workspace = s->workspace,

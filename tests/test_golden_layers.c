@@ -52,14 +52,15 @@ static void assert_close(const char *what, size_t index, double got, double expe
 }
 
 /* One forward and backward of a layer whose input is `x`; output and input's gradient are new. */
-static void run(dv_layer *layer, const float *x, float **output, float **gradient) {
+static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, float **output, float **gradient) {
     size_t in = dv_map_elements(&layer->inputs[0]), out = dv_map_elements(&layer->output);
     float *diff = values(out, 77);
     void *saved = guarded_new(layer->saved_bytes), *bits = guarded_new(IMAGES * dv_bits_stride(&layer->output));
     void *work = guarded_new(layer->forward_workspace_bytes + layer->backward_workspace_bytes);
     *output = guarded_new(out * sizeof(float));
     *gradient = guarded_new(in * sizeof(float));
-    dv_forward forward = {.inputs = (const void *[]){x},
+    dv_forward forward = {.arrays = arrays,
+                          .inputs = (const void *[]){x},
                           .output = *output,
                           .output_bits = layer->output_need == DV_NEED_BITS ? bits : NULL,
                           .saved = saved,
@@ -67,7 +68,8 @@ static void run(dv_layer *layer, const float *x, float **output, float **gradien
                           .training = true};
     assert_ok(layer->kind->forward(layer, &forward, &error));
     dv_kept input = {.map = layer->inputs[0], .exact = x}, kept = {.map = layer->output, .bits = bits};
-    dv_backward backward = {.diff_output = diff,
+    dv_backward backward = {.arrays = arrays,
+                            .diff_output = diff,
                             .diff_inputs = (void *[]){*gradient},
                             .accumulate = (bool[]){false},
                             .inputs = (const dv_kept *[]){&input},
@@ -108,7 +110,7 @@ static void pooling_is_pytorchs(void **state) {
         for (int d = 0; d < golden->rank; d++)
             assert_int_equal(layer.output.sides[d], golden->output_sides[d]);
         float *x = values(dv_map_elements(&map), 5), *output, *gradient;
-        run(&layer, x, &output, &gradient);
+        run(&layer, NULL, x, &output, &gradient);
         finish(&layer, i, output, golden->output, gradient, golden->gradient);
         guarded_free(x, dv_map_bytes(&map));
     }
@@ -125,19 +127,14 @@ static void batch_norm_is_pytorchs(void **state) {
         layer.inputs = &map;
         assert_ok(dv_batch_norm.infer(&layer, &error));
         assert_ok(dv_batch_norm.prepare(&layer, &error));
-        float weight[] = {0.5f, -1.5f, 2}, bias[] = {0.25f, 1, -0.5f},
-              arrays[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
-        layer.parameters[0].data = weight;
-        layer.parameters[1].data = bias;
-        layer.parameters[0].gradient = arrays;
-        layer.parameters[1].gradient = arrays + 3;
-        layer.buffers[0].data = arrays + 6;
-        layer.buffers[1].data = arrays + 9;
+        float weight[] = {0.5f, -1.5f, 2}, bias[] = {0.25f, 1, -0.5f}, found[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+        dv_layer_arrays arrays = {
+            .parameters = {weight, bias}, .gradients = {found, found + 3}, .buffers = {found + 6, found + 9}};
         float *x = values(dv_map_elements(&map), 9), *output, *gradient;
-        run(&layer, x, &output, &gradient);
+        run(&layer, &arrays, x, &output, &gradient);
         finish(&layer, i, output, golden->output, gradient, golden->gradient);
         for (size_t j = 0; j < 12; j++)
-            assert_close("parameter or statistic", i, (double)arrays[j], golden->arrays[j]);
+            assert_close("parameter or statistic", i, (double)found[j], golden->arrays[j]);
         guarded_free(x, dv_map_bytes(&map));
     }
 }

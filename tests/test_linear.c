@@ -33,10 +33,9 @@ static void multiplies(void **state) {
     float x[] = {1, 2}, weight[] = {3, 4, 5, 6, 7, 8}, bias[] = {1, 2, 3}, y[3];
     assert_ok(dv_linear.infer(&layer, &error));
     assert_ok(dv_linear.prepare(&layer, &error));
-    layer.parameters[0].data = weight;
-    layer.parameters[1].data = bias;
+    dv_layer_arrays arrays = {.parameters = {weight, bias}};
     void *workspace = aligned_alloc(64, layer.forward_workspace_bytes + 64);
-    dv_forward call = {.inputs = (const void *[]){x}, .output = y, .workspace = workspace};
+    dv_forward call = {.arrays = &arrays, .inputs = (const void *[]){x}, .output = y, .workspace = workspace};
     assert_ok(dv_linear.forward(&layer, &call, &error));
     assert_true(y[0] == 12 && y[1] == 19 && y[2] == 26);
     dv_linear.destroy(&layer);

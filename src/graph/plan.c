@@ -41,14 +41,19 @@ static void extend(dv_plan *plan, int piece, int last) {
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
+/* How many times a layer takes the value. */
+static int times_taken(const dv_graph_layer *node, dv_value value) {
+    int times = 0;
+    for (size_t k = 0; k < node->layer.input_count; k++)
+        times += node->inputs[k] == value;
+    return times;
+}
+
 /* The layer's output may lie where its first input is, if nothing needs that any more. */
 static bool can_run_in_place(const dv_plan *plan, int layer) {
     const dv_graph_layer *node = &plan->graph->layers[layer];
     const dv_graph_value *input = &plan->graph->values[node->inputs[0]];
-    size_t mine = 0;
-    for (size_t k = 0; k < node->layer.input_count; k++)
-        mine += node->inputs[k] == node->inputs[0];
-    return node->layer.kind->in_place && input->last_user == layer && mine == 1 &&
+    return node->layer.kind->in_place && input->last_user == layer && times_taken(node, node->inputs[0]) == 1 &&
            plan->values[node->inputs[0]].keeper != DV_KEEP_EXACT &&
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
 }
@@ -135,13 +140,14 @@ static dv_status plan_forward(dv_plan *plan, dv_error *error) {
 /* ---- backward ------------------------------------------------------------------------------ */
 
 /* The input of layer `i` whose gradient can take over the memory of the output's: the layer must be the first
- * to contribute to it. */
+ * to contribute to it, and contribute once: the second time it would add what it has just overwritten. */
 static int takes_over(const dv_plan *plan, int i) {
     const dv_graph_layer *node = &plan->graph->layers[i];
     for (int k = 0; k < (int)node->layer.input_count && k < 32; k++) {
         dv_value input = node->inputs[k];
         if ((node->layer.kind->diff_in_place >> k & 1) && plan->values[input].wants_diff &&
-            plan->graph->values[input].last_user == i && plan->values[input].diff == DV_NO_PIECE &&
+            plan->graph->values[input].last_user == i && times_taken(node, input) == 1 &&
+            plan->values[input].diff == DV_NO_PIECE &&
             dv_map_bytes(&plan->graph->values[input].map) == dv_map_bytes(&node->layer.output))
             return k;
     }

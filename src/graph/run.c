@@ -23,8 +23,9 @@ struct dv_run {
     dv_plan *plan; /* not owned */
     uint64_t seed;
     char *arena;
-    layer_calls *calls; /* [layer_count] */
-    dv_kept *kept;      /* [value_count] */
+    dv_layer_arrays *arrays; /* [layer_count] */
+    layer_calls *calls;      /* [layer_count] */
+    dv_kept *kept;           /* [value_count] */
     size_t parameter_count;
     dv_run_parameter *parameters;
 };
@@ -42,25 +43,24 @@ static float normal(dv_random key, uint32_t i) {
     return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
 }
 
-static void initialise(const dv_parameter *parameter, uint64_t seed, uint64_t number) {
+static float initial(const dv_parameter *parameter, dv_random key, uint32_t i) {
+    switch (parameter->init) {
+    case DV_INIT_ONE:
+        return 1;
+    case DV_INIT_FAN_OUT:
+        return sqrtf(2.0f / (float)parameter->fan) * normal(key, i);
+    case DV_INIT_UNIFORM:
+        return ((float)dv_random_word(key, i) * 0x1p-31f - 1.0f) / sqrtf((float)parameter->fan);
+    default:
+        return 0;
+    }
+}
+
+static void initialise(const dv_parameter *parameter, uint64_t seed, uint64_t number, float *data) {
     const uint64_t words[] = {seed, 0x706172616d, number};
     dv_random key = dv_random_key(words, 3);
     for (size_t i = 0; i < parameter->count; i++)
-        switch (parameter->init) {
-        case DV_INIT_ZERO:
-            parameter->data[i] = 0;
-            break;
-        case DV_INIT_ONE:
-            parameter->data[i] = 1;
-            break;
-        case DV_INIT_FAN_OUT:
-            parameter->data[i] = sqrtf(2.0f / (float)parameter->fan) * normal(key, (uint32_t)i);
-            break;
-        case DV_INIT_UNIFORM:
-            parameter->data[i] =
-                ((float)dv_random_word(key, (uint32_t)i) * 0x1p-31f - 1.0f) / sqrtf((float)parameter->fan);
-            break;
-        }
+        data[i] = initial(parameter, key, (uint32_t)i);
 }
 
 /* "layer1.0.conv2" + "weight". NULL if there is no memory. */
@@ -93,27 +93,42 @@ static dv_status add_parameter(dv_run *run, const char *layer, const char *name,
     return DV_OK;
 }
 
-static dv_status fill_parameters(dv_run *run, dv_error *error) {
-    dv_graph *graph = run->plan->graph;
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        dv_layer *layer = &graph->layers[i].layer;
-        const dv_layer_plan *where = &run->plan->layers[i];
-        for (size_t k = 0; k < layer->parameter_count; k++) {
-            dv_parameter *p = &layer->parameters[k];
-            p->data = piece_at(run, where->data[k]);
-            p->gradient = piece_at(run, where->gradient[k]);
-            initialise(p, run->seed, run->parameter_count);
-            DV_TRY(add_parameter(run, layer->name, p->name, p->rank, p->shape, p->count, p->data, p->gradient,
-                                 piece_at(run, where->optimizer[k]), piece_at(run, where->average[k]), error));
-        }
-        for (size_t k = 0; k < layer->buffer_count; k++) {
-            dv_buffer *b = &layer->buffers[k];
-            b->data = piece_at(run, where->buffers[k]);
-            for (size_t j = 0; j < b->count; j++)
-                b->data[j] = b->start;
-            DV_TRY(add_parameter(run, layer->name, b->name, 1, &b->count, b->count, b->data, NULL, NULL,
-                                 piece_at(run, where->buffer_average[k]), error));
-        }
+/* The parameters of layer `i`. */
+static dv_status fill_parameters(dv_run *run, size_t i, dv_error *error) {
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    const dv_layer_plan *where = &run->plan->layers[i];
+    dv_layer_arrays *arrays = &run->arrays[i];
+    for (size_t k = 0; k < layer->parameter_count; k++) {
+        const dv_parameter *p = &layer->parameters[k];
+        arrays->parameters[k] = piece_at(run, where->data[k]);
+        arrays->gradients[k] = piece_at(run, where->gradient[k]);
+        initialise(p, run->seed, run->parameter_count, arrays->parameters[k]);
+        DV_TRY(add_parameter(run, layer->name, p->name, p->rank, p->shape, p->count, arrays->parameters[k],
+                             arrays->gradients[k], piece_at(run, where->optimizer[k]), piece_at(run, where->average[k]),
+                             error));
+    }
+    return DV_OK;
+}
+
+/* Its running statistics. */
+static dv_status fill_buffers(dv_run *run, size_t i, dv_error *error) {
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    const dv_layer_plan *where = &run->plan->layers[i];
+    for (size_t k = 0; k < layer->buffer_count; k++) {
+        const dv_buffer *b = &layer->buffers[k];
+        float *data = run->arrays[i].buffers[k] = piece_at(run, where->buffers[k]);
+        for (size_t j = 0; j < b->count; j++)
+            data[j] = b->start;
+        DV_TRY(add_parameter(run, layer->name, b->name, 1, &b->count, b->count, data, NULL, NULL,
+                             piece_at(run, where->buffer_average[k]), error));
+    }
+    return DV_OK;
+}
+
+static dv_status fill_arrays(dv_run *run, dv_error *error) {
+    for (size_t i = 0; i < run->plan->graph->layer_count; i++) {
+        DV_TRY(fill_parameters(run, i, error));
+        DV_TRY(fill_buffers(run, i, error));
     }
     return DV_OK;
 }
@@ -126,6 +141,7 @@ static void fill_producer(dv_run *run, dv_value value) {
     int producer = plan->graph->values[value].producer;
     run->kept[value].producer = &plan->graph->layers[producer].layer;
     run->kept[value].inputs = run->calls[producer].kept;
+    run->kept[value].arrays = &run->arrays[producer];
     run->kept[value].saved = piece_at(run, plan->layers[producer].saved);
 }
 
@@ -171,14 +187,16 @@ static void fill_calls(dv_run *run, int i) {
         calls->kept[k] = kept ? &run->kept[node->inputs[k]] : NULL;
     }
     const dv_value_plan *output = &plan->values[node->output];
-    calls->forward = (dv_forward){.inputs = calls->inputs,
+    calls->forward = (dv_forward){.arrays = &run->arrays[i],
+                                  .inputs = calls->inputs,
                                   .output = piece_at(run, output->data),
                                   .output_bits = piece_at(run, output->bits),
                                   .saved = piece_at(run, where->saved),
                                   .workspace = piece_at(run, where->forward_workspace),
                                   .seed = run->seed,
                                   .key = (uint64_t)i};
-    calls->backward = (dv_backward){.diff_output = piece_at(run, output->diff),
+    calls->backward = (dv_backward){.arrays = &run->arrays[i],
+                                    .diff_output = piece_at(run, output->diff),
                                     .diff_inputs = calls->diff_inputs,
                                     .accumulate = calls->accumulate,
                                     .inputs = calls->kept,
@@ -201,9 +219,10 @@ static bool allocate_calls(dv_run *run) {
         calls->kept = calloc(count, sizeof *calls->kept);
         made = calls->inputs && calls->diff_inputs && calls->accumulate && calls->kept;
     }
+    run->arrays = calloc(graph->layer_count + 1, sizeof *run->arrays);
     run->kept = calloc(graph->value_count + 1, sizeof *run->kept);
     run->parameters = calloc(4 * graph->layer_count + 1, sizeof *run->parameters);
-    return made && run->kept && run->parameters;
+    return made && run->arrays && run->kept && run->parameters;
 }
 
 /* ---- making a run -------------------------------------------------------------------------- */
@@ -214,7 +233,7 @@ static dv_status make(dv_run *run, dv_error *error) {
     void *arena;
     DV_TRY(dv_arena_map(run->plan->arena_bytes, &arena, error));
     run->arena = arena;
-    DV_TRY(fill_parameters(run, error));
+    DV_TRY(fill_arrays(run, error));
     fill_kept(run);
     for (size_t i = 0; i < run->plan->graph->batch; i++)
         dv_run_label_weights(run)[i] = 1;
@@ -252,6 +271,7 @@ void dv_run_free(dv_run *run) {
         free((void *)run->parameters[i].name);
     dv_arena_unmap(run->arena, run->plan->arena_bytes);
     free(run->calls);
+    free(run->arrays);
     free(run->kept);
     free(run->parameters);
     free(run);
@@ -312,10 +332,10 @@ static dv_status pack(dv_run *run, dv_value value, const dv_kept *kept, dv_error
 }
 
 static dv_status forward(dv_run *run, uint64_t batch, bool training, dv_error *error) {
-    dv_graph *graph = run->plan->graph;
+    const dv_graph *graph = run->plan->graph;
     DV_TRY(pack(run, graph->input, to_pack(run, graph->input, batch, training), error));
     for (size_t i = 0; i < graph->layer_count; i++) {
-        dv_layer *layer = &graph->layers[i].layer;
+        const dv_layer *layer = &graph->layers[i].layer;
         dv_forward *call = &run->calls[i].forward;
         call->step = batch;
         call->training = training;
@@ -360,9 +380,9 @@ static dv_status loss(dv_run *run, float smoothing, float scale, bool training, 
 }
 
 static dv_status backward(dv_run *run, uint64_t batch, dv_error *error) {
-    dv_graph *graph = run->plan->graph;
+    const dv_graph *graph = run->plan->graph;
     for (size_t i = graph->layer_count; i-- > 0;) {
-        dv_layer *layer = &graph->layers[i].layer;
+        const dv_layer *layer = &graph->layers[i].layer;
         dv_backward *call = &run->calls[i].backward;
         call->step = batch;
         if (!run->plan->layers[i].backward)

@@ -235,9 +235,10 @@ static dv_status batch_statistics(const dv_layer *layer, const pair_of_sums *sum
     return DV_OK;
 }
 
-static void update_running(const dv_layer *layer, const float *mean, const float *variance) {
-    float momentum = options_of(layer)->momentum, *running_mean = layer->buffers[RUNNING_MEAN].data;
-    float *running_var = layer->buffers[RUNNING_VAR].data;
+static void update_running(const dv_layer *layer, const dv_layer_arrays *arrays, const float *mean,
+                           const float *variance) {
+    float momentum = options_of(layer)->momentum, *running_mean = arrays->buffers[RUNNING_MEAN];
+    float *running_var = arrays->buffers[RUNNING_VAR];
     double count = (double)population(&layer->output);
     for (size_t c = 0; c < layer->output.channels; c++) {
         float unbiased = (float)((double)variance[c] * count / (count - 1));
@@ -259,7 +260,7 @@ static dv_status measure(const dv_layer *layer, const dv_forward *call, const wo
     memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
     sum_images(&(summands){.map = map, .images = map->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
     DV_TRY(batch_statistics(layer, &w->sums, w->mean, saved, variance, error));
-    update_running(layer, saved, variance);
+    update_running(layer, call->arrays, saved, variance);
     for (size_t c = 0; c < channels; c++)
         saved[channels + c] = (float)(1 / sqrt((double)variance[c] + (double)options_of(layer)->epsilon));
     return DV_OK;
@@ -270,13 +271,15 @@ static dv_status choose_scales(const dv_layer *layer, const dv_forward *call, co
     size_t channels = layer->output.channels;
     if (call->training)
         DV_TRY(measure(layer, call, w, call->saved, error));
-    const float *saved = call->saved;
+    const float *saved = call->saved, *weight = call->arrays->parameters[WEIGHT],
+                *bias = call->arrays->parameters[BIAS];
+    const float *running_mean = call->arrays->buffers[RUNNING_MEAN], *running_var = call->arrays->buffers[RUNNING_VAR];
     for (size_t c = 0; c < channels; c++) {
-        double variance = (double)layer->buffers[RUNNING_VAR].data[c] + (double)options_of(layer)->epsilon;
+        double variance = (double)running_var[c] + (double)options_of(layer)->epsilon;
         float istd = call->training ? saved[channels + c] : (float)(1 / sqrt(variance));
-        w->mean[c] = call->training ? saved[c] : layer->buffers[RUNNING_MEAN].data[c];
-        w->scale[c] = istd * layer->parameters[WEIGHT].data[c];
-        w->offset[c] = layer->parameters[BIAS].data[c];
+        w->mean[c] = call->training ? saved[c] : running_mean[c];
+        w->scale[c] = istd * weight[c];
+        w->offset[c] = bias[c];
         if (!isfinite(w->mean[c]) || !isfinite(istd))
             return dv_fail(error, DV_ERROR_NONFINITE, "running mean or variance of channel %zu is not finite: %s", c,
                            "the model was not trained, or its training failed");
@@ -306,7 +309,7 @@ static void normalize_images(const dv_layer *layer, const dv_forward *call, cons
     }
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     const dv_map *map = &layer->output;
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
@@ -323,12 +326,13 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
 /* ---- recompute ------------------------------------------------------------------------------- */
 
 /* The coefficients of forward, from what it saved: parameters change after backward only. */
-static void choose_saved_scales(const dv_layer *layer, const float *saved, const scratch *s) {
+static void choose_saved_scales(const dv_layer *layer, const dv_kept *output, const scratch *s) {
+    const float *saved = output->saved;
     size_t channels = layer->output.channels;
     for (size_t c = 0; c < channels; c++) {
         s->mean[c] = saved[c];
-        s->scale[c] = saved[channels + c] * layer->parameters[WEIGHT].data[c];
-        s->bias[c] = layer->parameters[BIAS].data[c];
+        s->scale[c] = saved[channels + c] * output->arrays->parameters[WEIGHT][c];
+        s->bias[c] = output->arrays->parameters[BIAS][c];
     }
     dv_extend(s->mean, channels);
     dv_extend(s->scale, channels);
@@ -361,7 +365,7 @@ static void recompute(const dv_layer *layer, const dv_kept *output, size_t first
         void *to = dv_image_in(map, images, done);
         const void *addend = options_of(layer)->add ? dv_kept_images(output->inputs[1], at, now, to) : NULL;
         const void *x = dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to);
-        choose_saved_scales(layer, output->saved, &s);
+        choose_saved_scales(layer, output, &s);
         normalize_kept(map, &s, x, addend, output->bits ? output->bits + at * dv_bits_stride(map) : NULL, now, to);
     }
 }
@@ -403,14 +407,16 @@ static summands take_images(const source *from, size_t first, bool second) {
 }
 
 /* Adds to the gradients of weight and bias, and turns the sums into the coefficients of the input's. */
-static void choose_slopes(const dv_layer *layer, const float *saved, const workspace *w) {
+static void choose_slopes(const dv_layer *layer, const dv_backward *call, const workspace *w) {
+    const dv_layer_arrays *arrays = call->arrays;
+    const float *saved = call->saved;
     size_t channels = layer->output.channels;
     double count = (double)population(&layer->output);
     for (size_t c = 0; c < channels; c++) {
-        double istd = (double)saved[channels + c], scale = istd * (double)layer->parameters[WEIGHT].data[c];
+        double istd = (double)saved[channels + c], scale = istd * (double)arrays->parameters[WEIGHT][c];
         double sum = w->sums.all[c], product = w->sums.all[channels + c] * istd; /* of dz, of dz * xhat */
-        layer->parameters[BIAS].gradient[c] += (float)sum;
-        layer->parameters[WEIGHT].gradient[c] += (float)product;
+        arrays->gradients[BIAS][c] += (float)sum;
+        arrays->gradients[WEIGHT][c] += (float)product;
         w->scale[c] = (float)scale;
         w->slope[c] = (float)(-scale * istd * product / count);
         w->offset[c] = (float)(-scale * sum / count);
@@ -442,7 +448,7 @@ static void write_gradients(const source *from, const summands *at, size_t first
     }
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     const float *saved = call->saved;
     size_t channels = layer->output.channels, images = layer->output.images;
@@ -457,7 +463,7 @@ static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *er
         summands at = take_images(&from, first, false);
         sum_images(&at, &w.sums);
     }
-    choose_slopes(layer, saved, &w);
+    choose_slopes(layer, call, &w);
     bool passed = options_of(layer)->add && call->diff_inputs[1];
     for (size_t first = 0; (call->diff_inputs[0] || passed) && first < images; first += from.step) {
         summands at = take_images(&from, first, true);

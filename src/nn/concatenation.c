@@ -40,7 +40,7 @@ static void join(const dv_layer *layer, const dv_forward *call, size_t first, si
     }
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     size_t pixels = pixels_of(&layer->output);
 #pragma omp parallel for schedule(static)
@@ -63,7 +63,7 @@ static void split(const dv_layer *layer, const dv_backward *call, size_t first, 
     }
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     size_t pixels = pixels_of(&layer->output);
 #pragma omp parallel for schedule(static)

@@ -15,6 +15,8 @@
 
 dv_convolution_forced dv_convolution_force;
 
+enum { WEIGHT, BIAS }; /* parameters */
+
 /* Offsets in the workspaces; what a layer does not use has no bytes. Slices have the slice's images. */
 typedef struct forward_space {
     size_t weights, scratchpad;
@@ -260,23 +262,23 @@ static size_t pixels_of(const dv_map *map) {
 }
 
 /* One slice of forward, on values that the passes take. */
-static dv_status forward_slice(dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
+static dv_status forward_slice(const dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
                                void *output, dv_error *error) {
     const dv_convolution_options *options = layer->options;
     convolution *conv = layer->prepared;
     dv_pass_arrays arrays = ends(conv, input, output);
     arrays.weights = weights;
-    arrays.bias = layer->parameters[1].data;
+    arrays.bias = call->arrays->parameters[BIAS];
     arrays.scratchpad = (char *)call->workspace + conv->forward.scratchpad;
     DV_TRY(dv_pass_run(conv->to_output, &arrays, error));
     if (conv->transposed && options->bias)
-        add_bias(conv->widen ? DV_F32 : layer->output.type, layer->parameters[1].data, layer->output.channels,
+        add_bias(conv->widen ? DV_F32 : layer->output.type, call->arrays->parameters[BIAS], layer->output.channels,
                  conv->forward_images * pixels_of(&layer->output), output);
     return DV_OK;
 }
 
 /* The same, on bf16 values that are computed in f32. */
-static dv_status forward_widened(dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
+static dv_status forward_widened(const dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
                                  void *output, dv_error *error) {
     convolution *conv = layer->prepared;
     float *wide_input = (void *)((char *)call->workspace + conv->forward.input);
@@ -287,11 +289,11 @@ static dv_status forward_widened(dv_layer *layer, const dv_forward *call, const 
     return DV_OK;
 }
 
-dv_status dv_convolution_forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     convolution *conv = layer->prepared;
     char *workspace = call->workspace;
     const void *weights;
-    DV_TRY(dv_pass_pack_weights(conv->to_output, layer->parameters[0].data, workspace + conv->forward.weights,
+    DV_TRY(dv_pass_pack_weights(conv->to_output, call->arrays->parameters[WEIGHT], workspace + conv->forward.weights,
                                 workspace + conv->forward.scratchpad, &weights, error));
     for (size_t first = 0; first < layer->output.images; first += conv->forward_images) {
         const void *input = dv_image(&layer->inputs[0], call->inputs[0], first);
@@ -306,17 +308,17 @@ dv_status dv_convolution_forward(dv_layer *layer, const dv_forward *call, dv_err
 }
 
 /* Adds the weights' gradient of a slice to the parameter's. */
-static dv_status add_weights_gradient(dv_layer *layer, char *workspace, const void *input, const void *diff_output,
-                                      dv_error *error) {
+static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *call, const void *input,
+                                      const void *diff_output, dv_error *error) {
     convolution *conv = layer->prepared;
     dv_pass_arrays arrays = ends(conv, input, diff_output);
-    arrays.gradient = layer->parameters[0].gradient;
-    arrays.scratchpad = workspace + conv->backward.scratchpad;
+    arrays.gradient = call->arrays->gradients[WEIGHT];
+    arrays.scratchpad = (char *)call->workspace + conv->backward.scratchpad;
     return dv_pass_run(conv->to_weights, &arrays, error);
 }
 
 /* The input's gradient of a slice: straight into `diff_input`, or through the memory of what has been used. */
-static dv_status find_diff_input(dv_layer *layer, char *workspace, const void *weights, const void *diff_output,
+static dv_status find_diff_input(const dv_layer *layer, char *workspace, const void *weights, const void *diff_output,
                                  bool accumulate, void *diff_input, dv_error *error) {
     convolution *conv = layer->prepared;
     const dv_map *map = &layer->inputs[0];
@@ -335,7 +337,7 @@ static dv_status find_diff_input(dv_layer *layer, char *workspace, const void *w
 }
 
 /* One slice of backward, from image `first` on. */
-static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
+static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
                                 dv_error *error) {
     convolution *conv = layer->prepared;
     char *workspace = call->workspace;
@@ -350,24 +352,25 @@ static dv_status backward_slice(dv_layer *layer, const dv_backward *call, const 
         widen(diff_output, images * out, wide_diff);
         input = wide_input, diff_output = wide_diff;
     }
-    DV_TRY(add_weights_gradient(layer, workspace, input, diff_output, error));
+    DV_TRY(add_weights_gradient(layer, call, input, diff_output, error));
     if (!call->diff_inputs[0])
         return DV_OK;
     return find_diff_input(layer, workspace, weights, diff_output, call->accumulate[0],
                            (char *)call->diff_inputs[0] + first * in * element, error);
 }
 
-dv_status dv_convolution_backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     const dv_convolution_options *options = layer->options;
     convolution *conv = layer->prepared;
     char *workspace = call->workspace;
     const void *weights = NULL;
     if (options->bias)
         add_bias_gradient(&layer->output, call->diff_output, (void *)(workspace + conv->backward.sums),
-                          layer->parameters[1].gradient);
+                          call->arrays->gradients[BIAS]);
     if (call->diff_inputs[0])
-        DV_TRY(dv_pass_pack_weights(conv->to_input, layer->parameters[0].data, workspace + conv->backward.weights,
-                                    workspace + conv->backward.scratchpad, &weights, error));
+        DV_TRY(dv_pass_pack_weights(conv->to_input, call->arrays->parameters[WEIGHT],
+                                    workspace + conv->backward.weights, workspace + conv->backward.scratchpad, &weights,
+                                    error));
     for (size_t first = 0; first < layer->output.images; first += conv->backward_images)
         DV_TRY(backward_slice(layer, call, weights, first, error));
     return DV_OK;

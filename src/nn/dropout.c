@@ -48,7 +48,7 @@ static void keep_all(const dv_layer *layer, const dv_forward *call, const dv_spa
         dv_elementwise()->copy(map->type, image, 0, output, 0, 1, span->end - span->begin, false);
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
@@ -63,7 +63,7 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     return DV_OK;
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
     const uint8_t *saved = call->saved;

@@ -14,7 +14,7 @@ static size_t pixels_of(const dv_layer *layer) {
     return dv_map_image_elements(&layer->inputs[0]) / layer->inputs[0].channels;
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *input = &layer->inputs[0], *output = &layer->output;
 #pragma omp parallel for schedule(static)
@@ -25,7 +25,7 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     return DV_OK;
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     const dv_map *input = &layer->inputs[0], *output = &layer->output;
     size_t pixels = pixels_of(layer), bytes = input->channels * dv_type_bytes(input->type);

@@ -19,11 +19,12 @@ typedef struct dv_kept {
                             they are there for the ReLU that made it */
 
     /* A value that is not kept, but recomputed by the layer that made it from what is kept of its inputs: */
-    const struct dv_layer *producer;     /* or NULL */
-    const struct dv_kept *const *inputs; /* [producer->input_count] */
-    const void *saved;                   /* what the producer saved in forward */
-    void *scratch;                       /* [producer->recompute_bytes] or more. Values of which one is the last input
-                                            of the other may share it: a producer gets its last input first */
+    const struct dv_layer *producer;      /* or NULL */
+    const struct dv_kept *const *inputs;  /* [producer->input_count] */
+    const struct dv_layer_arrays *arrays; /* the producer's */
+    const void *saved;                    /* what the producer saved in forward */
+    void *scratch;                        /* [producer->recompute_bytes] or more. Values of which one is the last input
+                                             of the other may share it: a producer gets its last input first */
 } dv_kept;
 
 /* Packs images first .. first + count - 1 of a value that has just been made, which are at `images`. */

@@ -39,9 +39,9 @@ typedef enum dv_init {
     DV_INIT_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's, PyTorch's default */
 } dv_init;
 
-enum { DV_LAYER_MAX_PARAMETERS = 2, DV_PARAMETER_MAX_RANK = 5 };
+enum { DV_LAYER_MAX_PARAMETERS = 2, DV_LAYER_MAX_BUFFERS = 2, DV_PARAMETER_MAX_RANK = 5 };
 
-/* A trained array. Memory belongs to the run; NULL until it has given it. */
+/* A trained array. Its memory belongs to a run, and reaches the layer with each call (dv_layer_arrays). */
 typedef struct dv_parameter {
     const char *name; /* "weight", "bias": with the layer's name before it, torchvision's */
     int rank;
@@ -49,8 +49,6 @@ typedef struct dv_parameter {
     size_t count;                        /* the product */
     dv_init init;
     size_t fan;
-    float *data;     /* [count] */
-    float *gradient; /* [count]; backward adds to it */
 } dv_parameter;
 
 /* Arrays that are not trained but belong to the model: running mean and variance. f32 [count]. */
@@ -58,11 +56,18 @@ typedef struct dv_buffer {
     const char *name; /* "running_mean", "running_var" */
     size_t count;
     float start; /* what it is filled with at first */
-    float *data;
 } dv_buffer;
+
+/* Where one run has a layer's parameters and buffers: arrays of their counts. */
+typedef struct dv_layer_arrays {
+    float *parameters[DV_LAYER_MAX_PARAMETERS];
+    float *gradients[DV_LAYER_MAX_PARAMETERS]; /* backward adds to them; NULL in inference */
+    float *buffers[DV_LAYER_MAX_BUFFERS];
+} dv_layer_arrays;
 
 /* One call of forward. */
 typedef struct dv_forward {
+    const dv_layer_arrays *arrays;
     const void *const *inputs; /* [input_count] whole batches */
     void *output;              /* may be the memory of inputs[0], if the kind allows it */
     uint8_t *output_bits;      /* where to leave 1 bit per element, set where the output is positive: image n at
@@ -77,6 +82,7 @@ typedef struct dv_forward {
 
 /* One call of backward. */
 typedef struct dv_backward {
+    const dv_layer_arrays *arrays;
     const void *diff_output;      /* whole batch */
     void *const *diff_inputs;     /* [input_count]; NULL where not wanted; may be the memory of diff_output where the
                                    * kind allows it (diff_in_place) */
@@ -100,12 +106,12 @@ typedef struct dv_layer_kind {
     void (*destroy)(dv_layer *layer); /* NULL: nothing to do */
 
     /* On failure the message says what; the caller adds layer and step. */
-    dv_status (*forward)(dv_layer *layer, const dv_forward *call, dv_error *error);
-    dv_status (*backward)(dv_layer *layer, const dv_backward *call, dv_error *error);
+    dv_status (*forward)(const dv_layer *layer, const dv_forward *call, dv_error *error);
+    dv_status (*backward)(const dv_layer *layer, const dv_backward *call, dv_error *error);
 
     /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs, which may have to
-     * be recomputed themselves. `output` has inputs, bits, saved and scratch; `images` is no part of the scratch. NULL:
-     * cannot. */
+     * be recomputed themselves. `output` has inputs, arrays, bits, saved and scratch; `images` is no part of the
+     * scratch. NULL: cannot. */
     void (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images);
 
     bool in_place;          /* output may be the memory of inputs[0] */
@@ -124,7 +130,7 @@ struct dv_layer {
     dv_map output;
     size_t parameter_count, buffer_count;
     dv_parameter parameters[DV_LAYER_MAX_PARAMETERS];
-    dv_buffer buffers[2];
+    dv_buffer buffers[DV_LAYER_MAX_BUFFERS];
     dv_need input_need;       /* of the inputs in input_need_mask */
     unsigned input_need_mask; /* bit i: input i is needed; all ones unless infer says otherwise */
     dv_need output_need;      /* of the output */

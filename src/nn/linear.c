@@ -136,7 +136,7 @@ static const float *as_f32(const dv_map *map, const void *values, float *buffer)
     return buffer;
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     const linear *made = layer->prepared;
     const dv_map *output = &layer->output;
     workspace w;
@@ -144,9 +144,9 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     float *y = output->type == DV_F32 ? call->output : w.output;
     dv_pass_arrays arrays = {.src = as_f32(&layer->inputs[0], call->inputs[0], w.input),
                              .dst = y,
-                             .bias = layer->parameters[BIAS].data,
+                             .bias = call->arrays->parameters[BIAS],
                              .scratchpad = w.scratchpad};
-    DV_TRY(dv_pass_pack_weights(made->to_output, layer->parameters[WEIGHT].data, w.weights, w.scratchpad,
+    DV_TRY(dv_pass_pack_weights(made->to_output, call->arrays->parameters[WEIGHT], w.weights, w.scratchpad,
                                 &arrays.weights, error));
     DV_TRY(dv_pass_run(made->to_output, &arrays, error));
     if (y != call->output)
@@ -155,20 +155,20 @@ static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *erro
     return DV_OK;
 }
 
-static dv_status add_weights_gradient(const dv_layer *layer, const workspace *w, const float *input, const float *diff,
-                                      dv_error *error) {
+static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *call, const workspace *w,
+                                      const float *input, const float *diff, dv_error *error) {
     const linear *made = layer->prepared;
     dv_pass_arrays arrays = {
-        .src = input, .dst = diff, .gradient = layer->parameters[WEIGHT].gradient, .scratchpad = w->scratchpad};
+        .src = input, .dst = diff, .gradient = call->arrays->gradients[WEIGHT], .scratchpad = w->scratchpad};
     return dv_pass_run(made->to_weights, &arrays, error);
 }
 
-static void add_bias_gradient(const dv_layer *layer, const float *diff, double *sums) {
+static void add_bias_gradient(const dv_layer *layer, const float *diff, double *sums, float *gradient) {
     size_t out = layer->output.channels;
     memset(sums, 0, out * sizeof *sums);
     dv_elementwise()->sum_rows(DV_F32, diff, layer->output.images, out, sums);
     for (size_t i = 0; i < out; i++)
-        layer->parameters[BIAS].gradient[i] += (float)sums[i];
+        gradient[i] += (float)sums[i];
 }
 
 /* Straight to where it belongs, or through the memory of the input, which has been used. */
@@ -179,7 +179,7 @@ static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *
     bool wide = input->type == DV_F32, direct = wide && !call->accumulate[0];
     void *dx = direct ? call->diff_inputs[0] : wide ? w->decoded : (void *)w->input;
     dv_pass_arrays arrays = {.src = dx, .dst = diff, .scratchpad = w->scratchpad};
-    DV_TRY(dv_pass_pack_weights(made->to_input, layer->parameters[WEIGHT].data, w->weights, w->scratchpad,
+    DV_TRY(dv_pass_pack_weights(made->to_input, call->arrays->parameters[WEIGHT], w->weights, w->scratchpad,
                                 &arrays.weights, error));
     DV_TRY(dv_pass_run(made->to_input, &arrays, error));
     if (!direct)
@@ -187,15 +187,15 @@ static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *
     return DV_OK;
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     const dv_map *input = &layer->inputs[0];
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
     const float *diff = as_f32(&layer->output, call->diff_output, w.output);
     const float *x = as_f32(input, dv_kept_images(call->inputs[0], 0, input->images, w.decoded), w.input);
-    DV_TRY(add_weights_gradient(layer, &w, x, diff, error));
+    DV_TRY(add_weights_gradient(layer, call, &w, x, diff, error));
     if (has_bias(layer))
-        add_bias_gradient(layer, diff, w.sums);
+        add_bias_gradient(layer, diff, w.sums, call->arrays->gradients[BIAS]);
     return call->diff_inputs[0] ? write_input_gradient(layer, call, &w, diff, error) : DV_OK;
 }
 

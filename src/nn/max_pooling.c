@@ -52,7 +52,7 @@ static void forward_row(const dv_layer *layer, const dv_pooling *p, const dv_for
     }
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     dv_pooling pooling = dv_pooling_of(layer);
     size_t rows = layer->output.images * pooling.output[0] * pooling.output[1];
@@ -81,7 +81,7 @@ static void backward_row(const dv_layer *layer, const dv_pooling *p, const dv_ba
     }
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     dv_pooling pooling = dv_pooling_of(layer);
     size_t rows = layer->output.images * pooling.input[0] * pooling.input[1];

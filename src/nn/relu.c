@@ -16,7 +16,7 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     return DV_OK;
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
@@ -44,7 +44,7 @@ static void pass_on(const dv_map *map, const dv_backward *call, size_t first, si
     }
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
     size_t step = call->output->bits ? map->images : dv_map_slice_images(map);

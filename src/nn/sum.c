@@ -33,7 +33,7 @@ static void add_image(const dv_layer *layer, const dv_forward *call, const dv_sp
     }
 }
 
-static dv_status forward(dv_layer *layer, const dv_forward *call, dv_error *error) {
+static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
@@ -61,7 +61,7 @@ static void pass_on(const dv_map *map, const void *diff, bool accumulate, void *
     }
 }
 
-static dv_status backward(dv_layer *layer, const dv_backward *call, dv_error *error) {
+static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     for (size_t i = 0; i < layer->input_count; i++)
         if (call->diff_inputs[i] && call->diff_inputs[i] != call->diff_output)
