@@ -187,21 +187,29 @@ static void test_parts(void **state) {
     free(image);
 }
 
-/* A view much smaller than the image is decoded at a lower resolution, and looks like the whole, resized. */
+/* A view much smaller than the image may be decoded at a lower resolution, and looks like the whole, resized. Else it
+ * is the whole, resized, to the bit. */
 static void test_scaled(void **state) {
     (void)state;
     enum { LARGE = 640, SIDE = 60 };
     uint8_t *image = images_paint(LARGE, LARGE, 5), *bytes, a[SIDE * SIDE * DV_PIXEL], b[SIDE * SIDE * DV_PIXEL];
     size_t count, width, height;
     dv_decoder *decoder;
+    picture whole;
     dv_view view = dv_view_whole(LARGE, LARGE, SIDE, SIDE);
     assert_ok(dv_jpeg_write(image, LARGE, LARGE, 95, &bytes, &count, &error));
+    assert_ok(decode(bytes, count, &whole, &error));
     assert_ok(dv_decoder_new(SIDE, SIDE, &decoder, &error));
-    assert_ok(dv_decoder_open(decoder, bytes, count, &width, &height, &error));
-    assert_ok(dv_decoder_show(decoder, &view, a, &error));
-    dv_decoder_show_pixels(decoder, image, LARGE, &view, b);
-    assert_true(difference(a, b, sizeof a) < 6);
+    for (int scaled = 0; scaled < 2; scaled++) {
+        view.scaled = scaled;
+        assert_ok(dv_decoder_open(decoder, bytes, count, &width, &height, &error));
+        assert_ok(dv_decoder_show(decoder, &view, a, &error));
+        dv_decoder_show_pixels(decoder, whole.pixels, LARGE, &view, b);
+        assert_true(difference(a, b, sizeof a) < 6);
+        assert_int_equal(memcmp(a, b, sizeof a) == 0, !scaled);
+    }
     dv_decoder_free(decoder);
+    free(whole.pixels);
     free(bytes);
     free(image);
 }

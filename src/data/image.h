@@ -1,5 +1,6 @@
 /* Compressed images: JPEG and PNG, told apart by their contents. A decoder belongs to one thread and is used for many
- * images; it decodes no more of one than the view of it takes, and at no higher resolution.
+ * images; it decodes no more of one than the view of it takes, and at no higher resolution where the view may be
+ * scaled.
  *
  *     dv_decoder_open(decoder, bytes, count, &width, &height, &error);
  *     dv_view view = dv_view_choose(&options, showing, width, height);

@@ -1,5 +1,5 @@
 /* JPEG images, through libjpeg-turbo: RGB, grey and CMYK. Rows and columns outside of the view are skipped, and where
- * the view is smaller than half of the image or less, the transform itself yields fewer pixels.
+ * the view is half of the image or less and need not be exact, the transform itself yields fewer pixels.
  *
  * libjpeg calls error_exit and does not expect it to return; ours jumps back to `attempt`, through which all calls of
  * libjpeg go that can fail. */
@@ -144,9 +144,9 @@ dv_status dv_jpeg_open(dv_jpeg *jpeg, const uint8_t *bytes, size_t count, size_t
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* By how much the view can be scaled down while it is decoded: 1, 2, 4 or 8. */
+/* By how much the view may be scaled down while it is decoded: 1, 2, 4 or 8. */
 static unsigned choose_scale(const dv_view *view) {
-    unsigned scale = 8;
+    unsigned scale = view->scaled ? 8 : 1;
     while (scale > 1 &&
            (view->size.width / scale < view->size.target_width || view->size.height / scale < view->size.target_height))
         scale /= 2;

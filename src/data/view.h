@@ -16,6 +16,7 @@ typedef struct dv_view {
     int right, down;       /* by how much the square is moved then */
     bool reflect;          /* what is added around mirrors the inside; else it is black */
     bool flip;             /* unless it is mirrored while it is resized */
+    bool scaled;           /* a JPEG far larger than the view may be decoded at 1/2, 1/4 or 1/8 of its size first */
 } dv_view;
 
 /* What views are chosen by. */
