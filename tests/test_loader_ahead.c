@@ -254,6 +254,35 @@ static void test_other_side(void **state) {
     dv_dataset_close(data);
 }
 
+/* The shorter side of an image in a test, for photographs and for data of one size. */
+static size_t resize_of(const dv_dataset *data, const char *augment, size_t side, size_t resize, int differ) {
+    dv_loader_options options = {.side = side, .resize = resize};
+    assert_ok(dv_augmentation_parse(augment, &options.augmentation, &error));
+    assert_int_equal(dv_loader_scales_differ(data, &options), differ);
+    return dv_loader_resize(data, &options);
+}
+
+/* A test shows images at a scale at which training shows them, unless it is told otherwise. */
+static void test_scales(void **state) {
+    dv_dataset *photographs = open_folder(state), *squares;
+    assert_ok(dv_dataset_open("synthetic:side=32,train=4", &squares, &error));
+    assert_int_equal(resize_of(photographs, "usual", 224, 0, 0), 256);
+    assert_int_equal(resize_of(photographs, "resized", 32, 0, 0), 36);
+    assert_int_equal(resize_of(photographs, "resized", 32, 40, 0), 40);
+    assert_int_equal(resize_of(photographs, "resized:least=0.81", 90, 0, 0), 100);
+    assert_int_equal(resize_of(photographs, "resized:least=0.81", 90, 103, 1), 103);
+    assert_int_equal(resize_of(photographs, "zero", 32, 0, 0), 32);
+    assert_int_equal(resize_of(photographs, "reflect", 32, 0, 0), 32);
+    assert_int_equal(resize_of(photographs, "none", 32, 0, 0), 32);
+    assert_int_equal(resize_of(photographs, "none", 32, 36, 0), 36);
+    assert_int_equal(resize_of(photographs, "zero", 32, 36, 1), 36);
+    assert_int_equal(resize_of(squares, "usual", 0, 0, 0), 32);
+    assert_int_equal(resize_of(squares, "resized", 48, 0, 0), 48);
+    assert_int_equal(resize_of(squares, "reflect", 32, 40, 1), 40);
+    dv_dataset_close(squares);
+    dv_dataset_close(photographs);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_same_for_any_workers, make_folder, images_folder_free),
@@ -264,6 +293,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_missing, make_folder, images_folder_free),
         cmocka_unit_test_setup_teardown(test_options, make_folder, images_folder_free),
         cmocka_unit_test(test_other_side),
+        cmocka_unit_test_setup_teardown(test_scales, make_folder, images_folder_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

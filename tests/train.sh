@@ -318,6 +318,43 @@ run resized --batch 8 --json
 prints '*'
 echo "$output" >evaluated
 [[ $(values loss evaluated) == $(values test_loss resized/log.jsonl) ]] || complain "not resized as in training"
+
+# Images in folders, moved and not resized: tests see them at the scale of training, and whatever makes that differ is told.
+mkdir -p folders/{train,val}/{cat,dog}
+for ((i = 0; i < 4; i++)); do
+    "$DV_PROGRAM" data show synthetic:side=32 --seed "$i" --images 1 --png folders/train/cat/$i.png >/dev/null
+    for place in train/dog val/cat val/dog; do
+        cp folders/train/cat/$i.png folders/$place/
+    done
+done
+moved=(--data folder:folders --augment zero --side 16 --epochs 1)
+subcommand=(train)
+run "${tiny[@]}" "${moved[@]}" --out moved
+prints 'planned *
+epoch 1/1  *'
+run "${tiny[@]}" "${moved[@]}" --resize 20
+prints 'planned *
+tests show images at another scale than training, resized to 20 for a side of 16: leave out --resize for the same
+epoch 1/1  *'
+subcommand=(eval)
+for given in '' '--resize 16'; do
+    # shellcheck disable=SC2086 # none, or two words
+    run moved $given --batch 8 --json
+    prints '*'
+    echo "$output" >evaluated
+    [[ $(values loss evaluated) == $(values test_loss moved/log.jsonl) ]] || complain "not the scale of training"
+done
+run moved --side 32 --batch 8 --json
+doubled=$output
+run moved --side 32 --resize 32 --batch 8 --json
+repeats "$doubled"
+
+# A note that is no whole number is refused, and not read as far as it goes; an option goes over it.
+LC_ALL=C sed 's/"classes": "10"/"classes": "1e"/' whole/best.safetensors >noted.safetensors
+run noted.safetensors --batch 8
+fails 1 'noted.safetensors: its note classes is "1e", and no whole number up to 1048576: give --classes'
+run noted.safetensors --batch 8 --classes 10 --json
+prints '*'
 run whole --model resnet32
 [[ $code == 1 && $messages == *'is not of this network'* ]] || complain "expected another network to be refused"
 run nan.safetensors "${tiny[@]}" --data synthetic:train=32,test=8 --classes 12

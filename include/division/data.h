@@ -107,7 +107,8 @@ typedef struct dv_loader_options {
     dv_augmentation augmentation; /* how images are varied */
     size_t side;                  /* of the images made, up to 1024; 0: the data's */
     size_t resize;  /* the shorter side before the middle is taken of an image that is not varied, `side` to 2048;
-                       0: 8/7 of the side for photographs, the side itself for data of one size */
+                       0: the scale that variation shows images at: 8/7 of the side for photographs of which parts
+                       are resized, else the side itself */
     size_t workers; /* threads that make batches ahead, up to 256; 0: the calling thread and its OpenMP team make
                        them when they are asked for */
     size_t ahead;   /* batches that they make ahead, up to 64; 0: 2 */
@@ -125,6 +126,13 @@ DV_API void dv_loader_free(dv_loader *loader);
 
 /* What a loader with these options takes, for the plan. It is taken at once by dv_loader_new. */
 DV_API size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options);
+
+/* What `resize` is with these options, where they leave it open too. */
+DV_API size_t dv_loader_resize(const dv_dataset *dataset, const dv_loader_options *options);
+
+/* 1 if images that are not varied are shown at a scale at which these options never show varied ones, so that a test
+ * sees things smaller or larger than training did; else 0. */
+DV_API int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_options *options);
 
 /* Batches in an epoch. */
 DV_API size_t dv_loader_batches(const dv_loader *loader);

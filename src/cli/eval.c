@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_CLASSES = 1 << 20, MOST_SIDE = 1024, MOST_RESIZE = 2048 };
+
 static const char *const precisions[] = {"auto", "f32", "bf16", NULL};
 static const char *const splits[] = {"test", "train", NULL};
 
@@ -25,6 +27,9 @@ typedef struct evaluation {
     char path[TRAIN_PATH_BYTES]; /* of the checkpoint */
     dv_checkpoint *checkpoint;
     const char *model, *data; /* as given, or as the checkpoint says */
+    struct {
+        size_t classes, side, resize;
+    } trained; /* as the checkpoint says; 0: it does not */
     dv_dataset *dataset;
     dv_graph *graph;
     dv_plan *plan;
@@ -63,29 +68,42 @@ static dv_type type_of(const evaluation *e) {
     return e->settings->precision == 2 || (e->settings->precision == 0 && as_trained) ? DV_BF16 : DV_F32;
 }
 
-static size_t classes_of(const evaluation *e, const dv_dataset_shape *shape) {
-    const char *note = dv_checkpoint_note(e->checkpoint, "classes");
-    size_t trained = note != NULL ? strtoull(note, NULL, 10) : 0;
-    if (e->settings->classes > 0)
-        return (size_t)e->settings->classes;
-    return trained > 0 && trained <= 1 << 20 ? trained : shape->classes;
+/* Reads a note that is a whole number. Without one, or where an option is given instead, it is 0. */
+static dv_status read_number(const evaluation *e, const char *name, int option, size_t most, size_t *number,
+                             dv_error *error) {
+    const char *note = option == 0 ? dv_checkpoint_note(e->checkpoint, name) : NULL;
+    char *end = NULL;
+    if (note == NULL)
+        return DV_OK;
+    *number = strtoull(note, &end, 10);
+    if (note[0] >= '0' && note[0] <= '9' && *end == '\0' && *number <= most)
+        return DV_OK;
+    return cli_error(error, DV_ERROR_FORMAT,
+                     "%.100s: its note %s is \"%.30s\", and no whole number up to %zu: give --%s", e->path, name, note,
+                     most, name);
 }
 
-static size_t side_of(const evaluation *e, const dv_dataset_shape *shape) {
-    const char *note = dv_checkpoint_note(e->checkpoint, "side");
-    size_t trained = note != NULL ? strtoull(note, NULL, 10) : 0;
-    if (e->settings->side > 0)
-        return (size_t)e->settings->side;
-    return trained > 0 && trained <= 1024 ? trained : shape->side;
+static dv_status read_numbers(evaluation *e, dv_error *error) {
+    const eval_settings *s = e->settings;
+    dv_status status = read_number(e, "classes", s->classes, MOST_CLASSES, &e->trained.classes, error);
+    if (status == DV_OK)
+        status = read_number(e, "side", 0, MOST_SIDE, &e->trained.side, error);
+    return status == DV_OK ? read_number(e, "resize", s->resize, MOST_RESIZE, &e->trained.resize, error) : status;
 }
 
-/* As the run's own tests had it, unless for another side. 0: the usual. */
+/* Of what the option, the file and the data say, the first that says anything. */
+static size_t first_of(int option, size_t trained, size_t data) {
+    if (option > 0)
+        return (size_t)option;
+    return trained > 0 ? trained : data;
+}
+
+/* As the run's own tests had it; for another side, in proportion. 0: the usual. */
 static size_t resize_of(const evaluation *e) {
-    const char *note = dv_checkpoint_note(e->checkpoint, "resize");
-    size_t trained = note != NULL ? strtoull(note, NULL, 10) : 0;
-    if (e->settings->resize > 0 || e->settings->side > 0)
-        return (size_t)e->settings->resize;
-    return trained <= 2048 ? trained : 0;
+    const eval_settings *s = e->settings;
+    if (s->resize > 0 || s->side == 0 || e->trained.side == 0)
+        return first_of(s->resize, e->trained.resize, 0);
+    return e->trained.resize * (size_t)s->side / e->trained.side;
 }
 
 static dv_status make_run(evaluation *e, dv_error *error) {
@@ -93,8 +111,9 @@ static dv_status make_run(evaluation *e, dv_error *error) {
     dv_dataset_shape shape = dv_dataset_describe(e->dataset);
     options.method = "none";
     options.inference = 1;
-    dv_status status = dv_model_build(e->model, type_of(e), (size_t)e->settings->batch, classes_of(e, &shape),
-                                      side_of(e, &shape), &e->graph, error);
+    dv_status status = dv_model_build(e->model, type_of(e), (size_t)e->settings->batch,
+                                      first_of(e->settings->classes, e->trained.classes, shape.classes),
+                                      first_of(e->settings->side, e->trained.side, shape.side), &e->graph, error);
     if (status == DV_OK)
         status = dv_plan_new(e->graph, &options, &e->plan, error);
     if (status == DV_OK)
@@ -121,6 +140,8 @@ static dv_status test(evaluation *e, dv_error *error) {
 
 static dv_status evaluate(evaluation *e, dv_error *error) {
     dv_status status = open_checkpoint(e, error);
+    if (status == DV_OK)
+        status = read_numbers(e, error);
     if (status == DV_OK)
         status = dv_dataset_open(e->data, &e->dataset, error);
     if (status == DV_OK)
@@ -176,10 +197,10 @@ int cli_eval(int argc, char **argv) {
         {"precision", NULL, "of activations; auto: as trained", CLI_WORD(&chosen.precision, precisions)},
         {"batch", "N", "images at once", CLI_INTEGER(&chosen.batch, 1, 1 << 20)},
         {"classes", "N", "outputs of the network; 0 for what the file or the data says",
-         CLI_INTEGER(&chosen.classes, 0, 1 << 20)},
-        {"side", "N", "of the images; 0 for what the file or the data says", CLI_INTEGER(&chosen.side, 0, 1024)},
+         CLI_INTEGER(&chosen.classes, 0, MOST_CLASSES)},
+        {"side", "N", "of the images; 0 for what the file or the data says", CLI_INTEGER(&chosen.side, 0, MOST_SIDE)},
         {"resize", "N", "shorter side before the middle is taken; 0 for what the run had",
-         CLI_INTEGER(&chosen.resize, 0, 2048)},
+         CLI_INTEGER(&chosen.resize, 0, MOST_RESIZE)},
         {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
          CLI_INTEGER(&chosen.workers, 0, 256)},
         {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},

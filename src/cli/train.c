@@ -73,7 +73,8 @@ static dv_status save(session *s, const char *name, const dv_train_state *state,
     char classes[NUMBER_BYTES], side[NUMBER_BYTES], resize[NUMBER_BYTES], epochs[NUMBER_BYTES];
     snprintf(classes, sizeof classes, "%zu", chosen->classes > 0 ? (size_t)chosen->classes : s->shape.classes);
     snprintf(side, sizeof side, "%zu", train_side(chosen, &s->shape));
-    snprintf(resize, sizeof resize, "%zu", chosen->options.loading.resize);
+    dv_loader_options loading = train_loader_options(chosen, s->data);
+    snprintf(resize, sizeof resize, "%zu", dv_loader_resize(s->data, &loading));
     snprintf(epochs, sizeof epochs, "%llu", (unsigned long long)dv_train_state_epochs(&s->state));
     const dv_note notes[NOTE_COUNT] = {
         {"model", chosen->model},
@@ -185,6 +186,7 @@ static dv_status begin(void *context, dv_error *error) {
         return status;
     s->begun = 1;
     train_screen_plan(&s->screen, &plan, s->loading);
+    train_screen_scales(&s->screen, chosen, s->data);
     if (chosen->resume)
         train_screen_resume(&s->screen, &s->state, s->resumed);
     return DV_OK;

@@ -56,6 +56,9 @@ train_screen train_screen_new(const train_settings *settings);
 /* The plan, before the first step: one line with bytes by purpose, and what the loaders take. */
 void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t loading);
 
+/* That options make the test show images at another scale than training, where they do. */
+void train_screen_scales(train_screen *screen, const train_settings *settings, const dv_dataset *data);
+
 /* Where a training that goes on begins; `resumed` if there was a checkpoint. */
 void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed);
 
@@ -76,6 +79,9 @@ void train_explain_memory(const train_settings *settings, const dv_dataset *data
 
 /* The side of the images that a training makes. */
 size_t train_side(const train_settings *settings, const dv_dataset_shape *shape);
+
+/* What its loaders are told of the images. */
+dv_loader_options train_loader_options(const train_settings *settings, const dv_dataset *data);
 
 /* The plan of a training with this method and batch. The caller frees both; on failure neither is there. */
 dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape *shape, const char *method,

@@ -12,6 +12,13 @@ size_t train_side(const train_settings *settings, const dv_dataset_shape *shape)
     return settings->side > 0 ? (size_t)settings->side : shape->side;
 }
 
+dv_loader_options train_loader_options(const train_settings *settings, const dv_dataset *data) {
+    dv_dataset_shape shape = dv_dataset_describe(data);
+    return (dv_loader_options){.side = train_side(settings, &shape),
+                               .resize = settings->options.loading.resize,
+                               .augmentation = settings->options.loading.augmentation};
+}
+
 dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape *shape, const char *method,
                           size_t batch, dv_graph **graph, dv_plan **plan, dv_error *error) {
     size_t classes = settings->classes > 0 ? (size_t)settings->classes : shape->classes;

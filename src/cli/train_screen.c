@@ -35,6 +35,16 @@ void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t
     fflush(stdout);
 }
 
+void train_screen_scales(train_screen *screen, const train_settings *settings, const dv_dataset *data) {
+    dv_loader_options options = train_loader_options(settings, data);
+    if (silent(screen) || !dv_loader_scales_differ(data, &options))
+        return;
+    printf("tests show images at another scale than training, resized to %zu for a side of %zu: leave out --resize for "
+           "the same\n",
+           options.resize, options.side);
+    fflush(stdout);
+}
+
 void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed) {
     if (silent(screen))
         return;

@@ -8,6 +8,7 @@
 #include "data/ahead.h"
 #include "data/augmentation.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,23 +61,52 @@ static dv_status check_views(const dv_loader_options *options, dv_error *error) 
     return DV_OK;
 }
 
+/* The `resize` nearest to a given one at which varied images are shown too. A part of an image that fills the side
+ * shows it as large as one that was resized to more than the side. */
+static size_t nearest_trained(const dv_loader_options *options, size_t resize) {
+    const dv_augmentation *how = &options->augmentation;
+    double side = (double)options->side;
+    if (how->crop == DV_CROP_NONE)
+        return resize;
+    if (how->crop != DV_CROP_RESIZED)
+        return options->side;
+    double least = ceil(side / sqrt(how->most_area)), most = floor(side / sqrt(how->least_area));
+    return (size_t)fmax(least, fmin(most, (double)resize));
+}
+
+/* Parts of photographs show things larger than the whole does: a test makes up for some of that. Other variations show
+ * images as large as they are, and so does their test. */
+static size_t usual_resize(const dv_dataset *data, const dv_loader_options *options) {
+    bool parts = data->kind->fetch != NULL && options->augmentation.crop == DV_CROP_RESIZED;
+    return nearest_trained(options, parts ? options->side * 8 / 7 : options->side);
+}
+
 /* Puts in what the zeros of the options stand for. */
 static dv_ahead_options resolve(const dv_dataset *data, const dv_loader_options *options) {
     dv_ahead_options made = {.data = data, .loader = *options};
     dv_loader_options *loader = &made.loader;
     if (loader->side == 0)
         loader->side = data->shape.side;
-    if (loader->resize == 0)
-        loader->resize = data->kind->fetch != NULL ? loader->side * 8 / 7 : loader->side;
     if (loader->ahead == 0)
         loader->ahead = 2;
     if (loader->augmentation.crop == DV_CROP_USUAL)
         loader->augmentation = data->usual;
+    if (loader->resize == 0)
+        loader->resize = usual_resize(data, loader);
     if (options->batch == 0 || options->split < 0 || options->split >= DV_SPLIT_COUNT)
         return made;
     made.images = data->shape.images[options->split];
     made.batches = (made.images + (options->drop_last ? 0 : options->batch - 1)) / options->batch;
     return made;
+}
+
+size_t dv_loader_resize(const dv_dataset *dataset, const dv_loader_options *options) {
+    return resolve(dataset, options).loader.resize;
+}
+
+int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_options *options) {
+    dv_loader_options made = resolve(dataset, options).loader;
+    return nearest_trained(&made, made.resize) != made.resize;
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
