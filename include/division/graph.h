@@ -155,7 +155,8 @@ DV_API dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing
  * the result is of the others, of which there must be one. */
 DV_API dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error);
 
-/* Bytes that are available for a run on this machine now: free memory, or what a control group leaves. */
+/* Bytes that are available for a run on this machine now: free memory, or what the control groups of this process
+ * leave, if that is less. */
 DV_API size_t dv_memory_available(void);
 
 /* The most memory this process has had resident so far. */

@@ -2,47 +2,19 @@
 #include "graph/memory.h"
 
 #include "base/status.h"
+#include "base/system_memory.h"
 
 #include <division/graph.h>
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* The number after `key` in a file of "key: number unit" lines, or SIZE_MAX. */
-static size_t number_in(const char *path, const char *key) {
-    char line[256];
-    size_t found = SIZE_MAX, length = strlen(key);
-    FILE *file = fopen(path, "r");
-    while (file && found == SIZE_MAX && fgets(line, sizeof line, file)) {
-        char *end = line;
-        unsigned long long number = strncmp(line, key, length) == 0 ? strtoull(line + length, &end, 10) : 0;
-        found = end != line && end != line + length ? (size_t)number : SIZE_MAX; /* "max" is no number */
-    }
-    if (file)
-        fclose(file);
-    return found;
-}
-
-/* What the control group of this process leaves, or SIZE_MAX where there is no limit. */
-static size_t group_available(void) {
-    size_t limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
-    if (limit == SIZE_MAX || used == SIZE_MAX)
-        return SIZE_MAX;
-    return limit > used ? limit - used : 0;
-}
-
 size_t dv_memory_available(void) {
-    size_t kilobytes = number_in("/proc/meminfo", "MemAvailable:"), group = group_available();
-    size_t bytes = kilobytes == SIZE_MAX ? SIZE_MAX : kilobytes * 1024;
-    return group < bytes ? group : bytes;
+    return dv_system_memory_available("");
 }
 
 size_t dv_memory_peak(void) {
-    size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
-    return kilobytes == SIZE_MAX ? 0 : kilobytes * 1024;
+    return dv_system_memory_peak("");
 }
 
 dv_status dv_arena_map(size_t bytes, void **arena, dv_error *error) {

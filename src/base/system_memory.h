@@ -1,0 +1,14 @@
+/* What the system says about memory. `root` stands before every path that is read, "" outside of tests. */
+#ifndef DV_BASE_SYSTEM_MEMORY_H
+#define DV_BASE_SYSTEM_MEMORY_H
+
+#include <stddef.h>
+
+/* Bytes that this process can still take: what is free on the machine, or what the control groups it is in leave,
+ * whichever is least. Pages of files that the system would give up count as free in both. */
+size_t dv_system_memory_available(const char *root);
+
+/* The most bytes that this process has had resident so far. */
+size_t dv_system_memory_peak(const char *root);
+
+#endif
