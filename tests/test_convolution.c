@@ -69,6 +69,20 @@ static const convolution_case cases[] = {
     {MAP3(1, 3, 5, 6, 7), {8, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
     {MAP3(5, 8, 4, 5, 6), {16, {{2, 3, 1}, {1, 2, 3}, {1, 0, 0}, {1, 2, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
     {MAP3(2, 6, 4, 4, 4), {6, {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}}, 6, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(2, 16, 3, 4, 4), {16, {{3, 3, 3}, {3, 3, 1}, {2, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    /* elements of the window that fall on padding only, at its ends and within: nobody writes their gradient */
+    {MAP1(3, 16, 1), {16, {{3}, {2}, {1}, {1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP1(2, 17, 2), {64, {{5}, {3}, {3}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(5, 16, 1, 1), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(3, 64, 1, 1), {64, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(4, 8, 3, 1), {3, {{5, 7}, {1, 3}, {2, 4}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(2, 3, 2, 2), {8, {{7, 7}, {2, 2}, {3, 3}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(2, 16, 2, 3), {16, {{3, 3}, {1, 1}, {4, 4}, {4, 4}}, 2, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(2, 16, 1, 1, 1), {16, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(2, 16, 3, 1, 4), {17, {{1, 3, 3}, {2, 2, 2}, {0, 1, 2}, {1, 1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    /* one pixel and one channel: what is behind it is not to be read */
+    {MAP1(3, 1, 1), {5, {{1}, {2}, {0}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(2, 1, 5, 2), {4, {{5, 1}, {2, 3}, {2, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };

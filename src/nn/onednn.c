@@ -2,6 +2,7 @@
  * the primitives and their memory objects per pass. Memory objects have no memory of their own: they are pointed at the
  * caller's arrays right before each execution. */
 #include "base/cpu.h"
+#include "base/sizes.h"
 #include "base/status.h"
 #include "nn/pass.h"
 
@@ -184,6 +185,7 @@ typedef struct onednn_pass {
     dnnl_memory_t src, weights, bias, dst, scratchpad;
     dnnl_memory_t plain, reorder_scratchpad;
     size_t packed_at; /* where in the scratchpad the packed gradient is */
+    bool clears;      /* the scratchpad, before each run */
 } onednn_pass;
 
 /* What exists only while a pass is made. */
@@ -277,18 +279,68 @@ static const char *kernel_of(const_dnnl_primitive_desc_t desc) {
     return kernel;
 }
 
-/* Whether oneDNN's kernel of backward weights is one that goes wrong:
- * - 1x1 with strides writes past its scratchpad where src is channels last and its channels are less than a vector
- *   (oneDNN's issue 6035, in all versions so far); channels that are whole vectors are safe with any instruction set;
- * - bf16 in three dimensions by groups gives wrong sums (2.6.3, AVX-512). */
-static bool is_broken(const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
-    const char *kernel = kernel_of(desc);
+/* Kernels of backward weights that go wrong, and the shapes that they do it with. */
+
+/* 1x1 with strides writes past its scratchpad where src is channels last and its channels are less than a vector
+ * (oneDNN's issue 6035, in all versions so far); channels that are whole vectors are safe with any instruction set. */
+static bool writes_past_scratchpad(const dv_convolution_shape *shape) {
     bool strided = false;
     for (int d = 0; d < shape->rank; d++)
         strided = strided || shape->window.stride[d] > 1;
-    if (strided && shape->src_channels / shape->groups % 16 != 0 && strstr(kernel, "1x1"))
-        return true;
-    return shape->rank == 3 && shape->groups > 1 && strstr(kernel, "jit_bf16");
+    return strided && shape->src_channels / shape->groups % 16 != 0;
+}
+
+/* bf16 in three dimensions with groups, or with a stride along the first two, gives wrong sums and touches memory that
+ * is not its own (2.6.3, AVX-512). */
+static bool sums_wrongly(const dv_convolution_shape *shape) {
+    return shape->rank == 3 && (shape->groups > 1 || shape->window.stride[0] > 1 || shape->window.stride[1] > 1);
+}
+
+/* bf16 takes pixels by twos. A single one of one channel is taken with what lies a stride further on, behind src, which
+ * is multiplied by zero: NaN if it is not finite (2.6.3, AVX-512). */
+static bool reads_past_src(const dv_convolution_shape *shape) {
+    int last = shape->rank - 1;
+    return shape->src_channels == shape->groups && shape->dst_sides[last] == 1 && shape->window.kernel[last] == 1 &&
+           shape->window.stride[last] > 1;
+}
+
+static const struct {
+    const char *kernel; /* a part of its name */
+    bool (*breaks)(const dv_convolution_shape *shape);
+} broken[] = {
+    {"1x1", writes_past_scratchpad},
+    {"jit_bf16", sums_wrongly},
+    {"jit_bf16", reads_past_src},
+};
+
+static bool is_broken(const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
+    const char *kernel = kernel_of(desc);
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        if (strstr(kernel, broken[i].kernel) && broken[i].breaks(shape))
+            return true;
+    return false;
+}
+
+/* Whether element `k` of the window along side `d` falls on an element of src for some element of dst. */
+static bool meets_src(const dv_convolution_shape *shape, int d, size_t k) {
+    const dv_window *window = &shape->window;
+    for (size_t y = 0; y < shape->dst_sides[d]; y++) {
+        size_t at = y * window->stride[d] + k * window->dilation[d];
+        if (at >= window->padding[d] && at - window->padding[d] < shape->src_sides[d])
+            return true;
+    }
+    return false;
+}
+
+/* Whether the window has elements that fall on padding only. Their gradient is zero, and the kernels of bf16 (2.6.3,
+ * AVX-512) leave it as it was: in the packed gradient, and in the sums of each thread that it is made of, which are
+ * somewhere in the scratchpad. */
+static bool has_idle_elements(const dv_convolution_shape *shape) {
+    for (int d = 0; d < shape->rank; d++)
+        for (size_t k = 0; k < shape->window.kernel[d]; k++)
+            if (!meets_src(shape, d, k))
+                return true;
+    return false;
 }
 
 /* The best implementation of backward weights that is not broken. */
@@ -373,6 +425,7 @@ static dnnl_status_t pass_init(onednn_pass *made, pass_maker *maker, const dv_co
     if (gradient) {
         made->packed_at = (made->pass.scratchpad_bytes + 63) / 64 * 64;
         made->pass.scratchpad_bytes = made->packed_at + packed_bytes;
+        made->clears = has_idle_elements(shape);
     } else {
         made->pass.weights_bytes = packed_bytes;
     }
@@ -467,6 +520,15 @@ static dv_status add_gradient(onednn_pass *made, const dv_pass_arrays *arrays, d
     return execute(made, made->reorder, &list, error);
 }
 
+/* By all threads, and by pieces that are much for one of them. */
+static void clear_scratchpad(const onednn_pass *made, char *scratchpad) {
+    enum { PIECE = 1 << 16 };
+    size_t bytes = made->pass.scratchpad_bytes;
+#pragma omp parallel for schedule(static) num_threads(made->pass.threads)
+    for (size_t i = 0; i < bytes; i += PIECE)
+        memset(scratchpad + i, 0, dv_smaller(bytes - i, PIECE));
+}
+
 /* oneDNN's indices of a pass's arrays. */
 static const struct {
     int src, weights, dst;
@@ -487,6 +549,8 @@ static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *erro
     argument_add(&list, argument_index[pass->kind].dst, made->dst, arrays->dst);
     argument_add(&list, DNNL_ARG_BIAS, made->bias, arrays->bias);
     argument_add(&list, DNNL_ARG_SCRATCHPAD, made->scratchpad, arrays->scratchpad);
+    if (made->clears)
+        clear_scratchpad(made, arrays->scratchpad);
     DV_TRY(execute(made, made->convolution, &list, error));
     return gradient ? add_gradient(made, arrays, error) : DV_OK;
 }
