@@ -18,8 +18,7 @@ const char *dv_file_shown(const char *path) {
     return length > SHOWN_LENGTH ? path + length - SHOWN_LENGTH : path;
 }
 
-/* What someone can do about an error of the operating system. */
-static const char *remedy(int code) {
+const char *dv_file_remedy(int code) {
     switch (code) {
     case ENOENT:
         return "check the name, and that the folder exists";
@@ -42,7 +41,7 @@ static const char *remedy(int code) {
 /* Fails with the reason in `code`, an errno. */
 static dv_status fail_io(dv_error *error, const char *action, const char *path, int code) {
     return dv_fail(error, DV_ERROR_IO, "could not %s %s: %s: %s", action, dv_file_shown(path), strerror(code),
-                   remedy(code));
+                   dv_file_remedy(code));
 }
 
 /* ---- replacing ----------------------------------------------------------------------------- */

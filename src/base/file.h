@@ -37,4 +37,7 @@ dv_status dv_file_read(const char *path, size_t limit, void **data, size_t *byte
 /* The last part of a path, short enough that a message has room for the rest. */
 const char *dv_file_shown(const char *path);
 
+/* What someone can do about an errno of the operating system. The text is static. */
+const char *dv_file_remedy(int code);
+
 #endif
