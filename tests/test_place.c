@@ -14,17 +14,13 @@ static void random_pieces(dv_piece *pieces, uint64_t seed) {
     }
 }
 
-static size_t rounded(size_t bytes) {
-    return (bytes + DV_PLACE_ALIGNMENT - 1) / DV_PLACE_ALIGNMENT * DV_PLACE_ALIGNMENT;
-}
-
 /* The most that is alive at one moment: no arena can be smaller. */
 static size_t lower_bound(const dv_piece *pieces) {
     size_t most = 0;
     for (int moment = 0; moment < MOMENTS; moment++) {
         size_t alive = 0;
         for (size_t i = 0; i < PIECES; i++)
-            alive += pieces[i].first <= moment && moment <= pieces[i].last ? rounded(pieces[i].bytes) : 0;
+            alive += pieces[i].first <= moment && moment <= pieces[i].last ? dv_place_aligned(pieces[i].bytes) : 0;
         most = alive > most ? alive : most;
     }
     return most;
@@ -36,7 +32,7 @@ static void nothing_overlaps_and_little_is_wasted(void **state) {
         static dv_piece pieces[PIECES];
         size_t arena;
         random_pieces(pieces, seed);
-        assert_true(dv_place(pieces, PIECES, &arena));
+        assert_true(dv_place(pieces, PIECES, 0, &arena));
         for (size_t i = 0; i < PIECES; i++) {
             assert_int_equal(pieces[i].offset % DV_PLACE_ALIGNMENT, 0);
             assert_true(pieces[i].offset + pieces[i].bytes <= arena);
@@ -53,16 +49,39 @@ static void nothing_overlaps_and_little_is_wasted(void **state) {
     }
 }
 
+/* What lies between two pieces that live at one moment, or before them. Each has its own zone on that side. */
+static void zones_stay_free(void **state) {
+    (void)state;
+    enum { ZONE = 128 };
+    static dv_piece pieces[PIECES];
+    size_t shared, apart;
+    random_pieces(pieces, 1);
+    assert_true(dv_place(pieces, PIECES, ZONE, &shared));
+    for (size_t i = 0; i < PIECES; i++) {
+        assert_true(pieces[i].offset >= ZONE && pieces[i].offset + pieces[i].bytes + ZONE <= shared);
+        for (size_t j = 0; j < PIECES; j++)
+            if (i != j && pieces[i].first <= pieces[j].last && pieces[j].first <= pieces[i].last)
+                assert_true(pieces[j].offset > pieces[i].offset
+                                ? pieces[j].offset - pieces[i].offset >= pieces[i].bytes + 2 * ZONE
+                                : pieces[i].offset - pieces[j].offset >= pieces[j].bytes + 2 * ZONE);
+    }
+    dv_place_apart(pieces, PIECES, ZONE, &apart);
+    for (size_t i = 1; i < PIECES; i++)
+        assert_true(pieces[i].offset - pieces[i - 1].offset >= pieces[i - 1].bytes + 2 * ZONE);
+    assert_true(apart > shared && pieces[PIECES - 1].offset + pieces[PIECES - 1].bytes + ZONE <= apart);
+}
+
 static void no_pieces_take_no_memory(void **state) {
     (void)state;
     size_t arena = 1;
-    assert_true(dv_place(NULL, 0, &arena));
+    assert_true(dv_place(NULL, 0, 0, &arena));
     assert_int_equal(arena, 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_overlaps_and_little_is_wasted),
+        cmocka_unit_test(zones_stay_free),
         cmocka_unit_test(no_pieces_take_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,13 +15,18 @@ typedef struct network {
     dv_run *run;
 } network;
 
-static network planned(const char *model, size_t batch, size_t side, const char *method) {
+static network planned_with(const dv_guard_options *guard, const char *model, size_t batch, size_t side,
+                            const char *method) {
     network n = {0};
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
     assert_ok(dv_model_build(model, DV_F32, batch, 10, side, &n.graph, &error));
-    assert_ok(dv_plan_new(n.graph, &options, &n.plan, &error));
+    assert_ok(dv_plan_new_guarded(n.graph, &options, guard, &n.plan, &error));
     return n;
+}
+
+static network planned(const char *model, size_t batch, size_t side, const char *method) {
+    return planned_with(&(dv_guard_options){0}, model, batch, side, method);
 }
 
 static void network_free(network n) {
@@ -53,23 +58,6 @@ static void pieces_do_not_overlap(void **state) {
     }
 }
 
-/* Gives every value that is recomputed scratch of its own, and every piece memory of its own. */
-static void share_nothing(dv_plan *plan) {
-    size_t end = 0, values = plan->graph->value_count;
-    plan->pieces = realloc(plan->pieces, (plan->piece_count + values) * sizeof *plan->pieces);
-    assert_non_null(plan->pieces);
-    for (size_t v = 0; v < values; v++)
-        if (plan->values[v].scratch != DV_NO_PIECE) {
-            plan->pieces[plan->piece_count] = plan->pieces[plan->values[v].scratch];
-            plan->values[v].scratch = (int)plan->piece_count++;
-        }
-    for (size_t i = 0; i < plan->piece_count; i++) {
-        plan->pieces[i].offset = end;
-        end += (plan->pieces[i].bytes + DV_PLACE_ALIGNMENT - 1) / DV_PLACE_ALIGNMENT * DV_PLACE_ALIGNMENT;
-    }
-    plan->arena_bytes = end;
-}
-
 static void train(network *n, size_t steps) {
     assert_ok(dv_run_new(n->plan, 1, &n->run, &error));
     const dv_map *map = dv_run_input_map(n->run);
@@ -83,13 +71,14 @@ static void train(network *n, size_t steps) {
     }
 }
 
-/* If a piece were given away too early, its bytes would differ from those of a run that shares nothing. */
+/* If a piece were given away too early, its bytes would differ from those of a run that shares nothing, and whose
+ * pieces are NaN until they are written. */
 static void sharing_memory_changes_nothing(void **state) {
     (void)state;
     for (size_t i = 0; i < (test_scale() > 1 ? 3u : 9u); i++) {
         network shared = planned(models[i / 3], 2, 16, methods[i % 3]),
-                apart = planned(models[i / 3], 2, 16, methods[i % 3]);
-        share_nothing(apart.plan);
+                apart = planned_with(&(dv_guard_options){.apart = true, .fill = true, .pattern = 0xFF}, models[i / 3],
+                                     2, 16, methods[i % 3]);
         assert_true(apart.plan->arena_bytes > shared.plan->arena_bytes);
         train(&shared, 2);
         train(&apart, 2);

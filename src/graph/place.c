@@ -5,10 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static size_t aligned(size_t bytes) {
-    return (bytes + DV_PLACE_ALIGNMENT - 1) / DV_PLACE_ALIGNMENT * DV_PLACE_ALIGNMENT;
-}
-
 /* Larger first; among equals the longer-lived, then the earlier, so that the order is always the same. */
 static int by_size(const void *a, const void *b) {
     const dv_piece *x = *(dv_piece *const *)a, *y = *(dv_piece *const *)b;
@@ -25,22 +21,27 @@ static int by_offset(const void *a, const void *b) {
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
+/* What a piece takes: a zone, its bytes, a zone. */
+static size_t taken(const dv_piece *piece, size_t zone) {
+    return zone + dv_place_aligned(piece->bytes) + zone;
+}
+
 /* The offset for `piece` among `count` neighbours that live at the same time, sorted by offset. */
-static size_t tightest_gap(const dv_piece *piece, dv_piece *const *neighbours, size_t count) {
+static size_t tightest_gap(const dv_piece *piece, size_t zone, dv_piece *const *neighbours, size_t count) {
     size_t best = SIZE_MAX, best_gap = SIZE_MAX, end = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t start = neighbours[i]->offset;
-        if (start > end && start - end >= aligned(piece->bytes) && start - end < best_gap) {
+        size_t start = neighbours[i]->offset - zone;
+        if (start > end && start - end >= taken(piece, zone) && start - end < best_gap) {
             best = end;
             best_gap = start - end;
         }
-        size_t after = start + aligned(neighbours[i]->bytes);
+        size_t after = start + taken(neighbours[i], zone);
         end = after > end ? after : end;
     }
-    return best == SIZE_MAX ? end : best;
+    return zone + (best == SIZE_MAX ? end : best);
 }
 
-bool dv_place(dv_piece *pieces, size_t count, size_t *arena_bytes) {
+bool dv_place(dv_piece *pieces, size_t count, size_t zone, size_t *arena_bytes) {
     dv_piece **order = malloc((count + 1) * sizeof *order), **neighbours = malloc((count + 1) * sizeof *neighbours);
     *arena_bytes = 0;
     for (size_t i = 0; order && i < count; i++)
@@ -53,12 +54,20 @@ bool dv_place(dv_piece *pieces, size_t count, size_t *arena_bytes) {
             if (order[j]->first <= order[i]->last && order[i]->first <= order[j]->last)
                 neighbours[found++] = order[j];
         qsort(neighbours, found, sizeof *neighbours, by_offset);
-        order[i]->offset = tightest_gap(order[i], neighbours, found);
-        size_t end = order[i]->offset + aligned(order[i]->bytes);
+        order[i]->offset = tightest_gap(order[i], zone, neighbours, found);
+        size_t end = order[i]->offset - zone + taken(order[i], zone);
         *arena_bytes = end > *arena_bytes ? end : *arena_bytes;
     }
     bool placed = order && neighbours;
     free(order);
     free(neighbours);
     return placed;
+}
+
+void dv_place_apart(dv_piece *pieces, size_t count, size_t zone, size_t *arena_bytes) {
+    *arena_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        pieces[i].offset = *arena_bytes + zone;
+        *arena_bytes += taken(&pieces[i], zone);
+    }
 }

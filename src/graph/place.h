@@ -14,8 +14,17 @@ typedef struct dv_piece {
     size_t offset; /* where it was placed */
 } dv_piece;
 
+/* The next multiple of the alignment. */
+static inline size_t dv_place_aligned(size_t bytes) {
+    return (bytes + DV_PLACE_ALIGNMENT - 1) / DV_PLACE_ALIGNMENT * DV_PLACE_ALIGNMENT;
+}
+
 /* Gives each piece an offset such that no two that live at one moment overlap, and sets the arena's size.
- * The largest go first, each into the tightest gap that it fits in. False if memory ran out. */
-bool dv_place(dv_piece *pieces, size_t count, size_t *arena_bytes);
+ * The largest go first, each into the tightest gap that it fits in. `zone` bytes, a multiple of the alignment, stay
+ * free on each side of a piece as long as it lives. False if memory ran out. */
+bool dv_place(dv_piece *pieces, size_t count, size_t zone, size_t *arena_bytes);
+
+/* The same, but one behind the other, whenever they live. */
+void dv_place_apart(dv_piece *pieces, size_t count, size_t zone, size_t *arena_bytes);
 
 #endif

@@ -53,8 +53,8 @@ static int times_taken(const dv_graph_layer *node, dv_value value) {
 static bool can_run_in_place(const dv_plan *plan, int layer) {
     const dv_graph_layer *node = &plan->graph->layers[layer];
     const dv_graph_value *input = &plan->graph->values[node->inputs[0]];
-    return node->layer.kind->in_place && input->last_user == layer && times_taken(node, node->inputs[0]) == 1 &&
-           plan->values[node->inputs[0]].keeper != DV_KEEP_EXACT &&
+    return node->layer.kind->in_place && !plan->guard.apart && input->last_user == layer &&
+           times_taken(node, node->inputs[0]) == 1 && plan->values[node->inputs[0]].keeper != DV_KEEP_EXACT &&
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
 }
 
@@ -66,7 +66,7 @@ static void plan_scratch(dv_plan *plan, dv_value value) {
     const dv_graph_layer *node = &plan->graph->layers[plan->graph->values[value].producer];
     size_t bytes = node->layer.recompute_bytes;
     int added = DV_NO_PIECE;
-    if (node->layer.kind == &dv_batch_norm && node->layer.input_count == 2 &&
+    if (!plan->guard.apart && node->layer.kind == &dv_batch_norm && node->layer.input_count == 2 &&
         plan->values[node->inputs[0]].keeper != DV_KEEP_RECOMPUTED)
         added = plan->values[node->inputs[1]].scratch;
     v->scratch = added == DV_NO_PIECE ? book(plan, bytes, v->numbers_first, v->numbers_last) : added;
@@ -143,7 +143,7 @@ static dv_status plan_forward(dv_plan *plan, dv_error *error) {
  * to contribute to it, and contribute once: the second time it would add what it has just overwritten. */
 static int takes_over(const dv_plan *plan, int i) {
     const dv_graph_layer *node = &plan->graph->layers[i];
-    for (int k = 0; k < (int)node->layer.input_count && k < 32; k++) {
+    for (int k = 0; !plan->guard.apart && k < (int)node->layer.input_count && k < 32; k++) {
         dv_value input = node->inputs[k];
         if ((node->layer.kind->diff_in_place >> k & 1) && plan->values[input].wants_diff &&
             plan->graph->values[input].last_user == i && times_taken(node, input) == 1 &&
@@ -263,7 +263,6 @@ static void fill_rows(dv_plan *plan) {
     dv_plan_summary *t = &plan->totals;
     for (size_t i = 0; i <= graph->layer_count; i++)
         t->activations += plan->rows[i].kept_bytes + plan->rows[i].saved_bytes;
-    t->planned = plan->arena_bytes;
     t->workspace = t->planned - t->activations - t->parameters - t->gradients - t->optimizer - t->buffers;
 }
 
@@ -303,6 +302,18 @@ static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
     return DV_OK;
 }
 
+/* Offsets: as they would be without guards, for the bytes that the plan tells, and then with them. */
+static dv_status place(dv_plan *plan, dv_error *error) {
+    size_t zone = dv_guard_zone_bytes(&plan->guard);
+    bool placed = dv_place(plan->pieces, plan->piece_count, 0, &plan->totals.planned);
+    plan->arena_bytes = plan->totals.planned;
+    if (plan->guard.apart)
+        dv_place_apart(plan->pieces, plan->piece_count, zone, &plan->arena_bytes);
+    else if (zone)
+        placed = placed && dv_place(plan->pieces, plan->piece_count, zone, &plan->arena_bytes);
+    return placed ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+}
+
 static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
     DV_TRY(prepare_layers(plan->graph, error));
@@ -313,13 +324,18 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(plan_forward(plan, error));
     if (!plan->options.inference)
         plan_backward(plan);
-    if (!dv_place(plan->pieces, plan->piece_count, &plan->arena_bytes))
-        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    DV_TRY(place(plan, error));
     fill_rows(plan);
     return DV_OK;
 }
 
 dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error) {
+    dv_guard_options guard = dv_guard_options_default();
+    return dv_plan_new_guarded(graph, options, &guard, plan, error);
+}
+
+dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, const dv_guard_options *guard,
+                              dv_plan **plan, dv_error *error) {
     if (!graph || !graph->finished || !options || !options->method || !plan)
         return dv_fail(error, DV_ERROR_ARGUMENT, "plan: the graph is not finished, or an argument is NULL");
     if (options->optimizer_slots < 0 || options->optimizer_slots > 8)
@@ -329,6 +345,7 @@ dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan *
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     made->graph = graph;
     made->options = *options;
+    made->guard = *guard;
     dv_status status = make(made, error);
     if (status == DV_OK)
         *plan = made;

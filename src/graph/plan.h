@@ -6,6 +6,7 @@
 #define DV_GRAPH_PLAN_H
 
 #include "graph/graph.h"
+#include "graph/guard.h"
 #include "graph/method.h"
 #include "graph/place.h"
 
@@ -40,6 +41,7 @@ typedef struct dv_layer_plan {
 struct dv_plan {
     dv_graph *graph; /* not owned */
     dv_plan_options options;
+    dv_guard_options guard;
     dv_method method;
     size_t piece_count, piece_capacity;
     dv_piece *pieces;
@@ -48,9 +50,14 @@ struct dv_plan {
     dv_plan_row *rows;         /* [1 + graph->layer_count]: the input, then the layers' outputs */
     int labels, second_labels; /* int32 [batch] */
     int label_weights;         /* f32 [batch] */
-    size_t arena_bytes;
+    size_t arena_bytes;        /* with guards */
     dv_plan_summary totals;
 };
+
+/* dv_plan_new with guards of the caller's choice. What the plan says about bytes is the same with all of them: what it
+ * would be without; only the arena is larger. */
+dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, const dv_guard_options *guard,
+                              dv_plan **plan, dv_error *error);
 
 /* Finds out what backward asks for and decides how it survives: the first part of each dv_value_plan, and which layers
  * have a backward. */

@@ -2,6 +2,7 @@
  * allocates nothing. */
 #include "base/random.h"
 #include "base/status.h"
+#include "graph/guard.h"
 #include "graph/memory.h"
 #include "graph/plan.h"
 
@@ -23,6 +24,7 @@ struct dv_run {
     dv_plan *plan; /* not owned */
     uint64_t seed;
     char *arena;
+    dv_guard *guard;         /* or NULL */
     dv_layer_arrays *arrays; /* [layer_count] */
     layer_calls *calls;      /* [layer_count] */
     dv_kept *kept;           /* [value_count] */
@@ -233,6 +235,7 @@ static dv_status make(dv_run *run, dv_error *error) {
     void *arena;
     DV_TRY(dv_arena_map(run->plan->arena_bytes, &arena, error));
     run->arena = arena;
+    DV_TRY(dv_guard_new(run->plan, arena, &run->guard, error));
     DV_TRY(fill_arrays(run, error));
     fill_kept(run);
     for (size_t i = 0; i < run->plan->graph->batch; i++)
@@ -269,6 +272,7 @@ void dv_run_free(dv_run *run) {
     }
     for (size_t i = 0; i < run->parameter_count; i++)
         free((void *)run->parameters[i].name);
+    dv_guard_free(run->guard);
     dv_arena_unmap(run->arena, run->plan->arena_bytes);
     free(run->calls);
     free(run->arrays);
@@ -331,21 +335,29 @@ static dv_status pack(dv_run *run, dv_value value, const dv_kept *kept, dv_error
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
+static dv_status forward_layer(dv_run *run, size_t i, uint64_t batch, bool training, dv_error *error) {
+    dv_value output = run->plan->graph->layers[i].output;
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    dv_forward *call = &run->calls[i].forward;
+    dv_kept *kept = to_pack(run, output, batch, training);
+    call->step = batch;
+    call->training = training;
+    call->pack = layer->kind->packs_output ? kept : NULL;
+    dv_status status = layer->kind->forward(layer, call, error);
+    if (status != DV_OK)
+        return explain(error, status, layer->name);
+    if (!layer->kind->packs_output)
+        DV_TRY(pack(run, output, kept, error));
+    return dv_guard_leave(run->guard, layer->name, error);
+}
+
 static dv_status forward(dv_run *run, uint64_t batch, bool training, dv_error *error) {
     const dv_graph *graph = run->plan->graph;
+    DV_TRY(dv_guard_enter(run->guard, 0, error));
     DV_TRY(pack(run, graph->input, to_pack(run, graph->input, batch, training), error));
     for (size_t i = 0; i < graph->layer_count; i++) {
-        const dv_layer *layer = &graph->layers[i].layer;
-        dv_forward *call = &run->calls[i].forward;
-        call->step = batch;
-        call->training = training;
-        dv_kept *kept = to_pack(run, graph->layers[i].output, batch, training);
-        call->pack = layer->kind->packs_output ? kept : NULL;
-        dv_status status = layer->kind->forward(layer, call, error);
-        if (status != DV_OK)
-            return explain(error, status, layer->name);
-        if (!layer->kind->packs_output)
-            DV_TRY(pack(run, graph->layers[i].output, kept, error));
+        DV_TRY(dv_guard_enter(run->guard, (int)i, error));
+        DV_TRY(forward_layer(run, i, batch, training, error));
     }
     return DV_OK;
 }
@@ -371,12 +383,13 @@ static dv_status loss(dv_run *run, float smoothing, float scale, bool training, 
     } else {
         map.images = labelled(run, map.images);
     }
+    DV_TRY(dv_guard_enter(run->guard, (int)graph->layer_count, error));
     dv_status status = dv_softmax_cross_entropy(&map, piece_at(run, logits->data), &targets, scale,
                                                 training ? piece_at(run, logits->diff) : NULL, &sums, error);
     if (status != DV_OK)
         return explain(error, status, "loss");
     *result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
-    return DV_OK;
+    return dv_guard_leave(run->guard, "the loss", error);
 }
 
 static dv_status backward(dv_run *run, uint64_t batch, dv_error *error) {
@@ -387,23 +400,35 @@ static dv_status backward(dv_run *run, uint64_t batch, dv_error *error) {
         call->step = batch;
         if (!run->plan->layers[i].backward)
             continue;
+        DV_TRY(dv_guard_enter(run->guard, dv_backward_moment(graph, (int)i), error));
         dv_status status = layer->kind->backward(layer, call, error);
         if (status != DV_OK)
             return explain(error, status, layer->name);
+        DV_TRY(dv_guard_leave(run->guard, layer->name, error));
     }
     return DV_OK;
+}
+
+static dv_status train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
+                       dv_error *error) {
+    DV_TRY(forward(run, batch, true, error));
+    DV_TRY(loss(run, label_smoothing, scale, true, result, error));
+    return backward(run, batch, error);
 }
 
 dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
                        dv_error *error) {
     if (run->plan->options.inference)
         return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
-    DV_TRY(forward(run, batch, true, error));
-    DV_TRY(loss(run, label_smoothing, scale, true, result, error));
-    return backward(run, batch, error);
+    dv_status status = train(run, batch, label_smoothing, scale, result, error);
+    dv_guard_rest(run->guard);
+    return status;
 }
 
 dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
-    DV_TRY(forward(run, 0, false, error));
-    return loss(run, 0, 1, false, result, error);
+    dv_status status = forward(run, 0, false, error);
+    if (status == DV_OK)
+        status = loss(run, 0, 1, false, result, error);
+    dv_guard_rest(run->guard);
+    return status;
 }

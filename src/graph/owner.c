@@ -1,0 +1,77 @@
+/* Whose the pieces of a plan are, by tables of the fields that name them. */
+#include "graph/guard.h"
+#include "graph/plan.h"
+
+typedef struct role {
+    const char *name;
+    size_t field, count; /* where in the struct its pieces are, and how many */
+    bool given;
+} role;
+
+#define ROLE(text, type, member, outside)                                                                          \
+    {                                                                                                              \
+        .name = (text), .field = offsetof(type, member), .count = sizeof(((const type *)0)->member) / sizeof(int), \
+        .given = (outside),                                                                                        \
+    }
+
+static const role value_roles[] = {
+    ROLE("output", dv_value_plan, data, false),
+    ROLE("packed output", dv_value_plan, packed, false),
+    ROLE("bits", dv_value_plan, bits, false),
+    ROLE("scratch", dv_value_plan, scratch, false),
+    ROLE("output's gradient", dv_value_plan, diff, false),
+};
+
+static const role layer_roles[] = {
+    ROLE("saved bytes", dv_layer_plan, saved, false),
+    ROLE("forward workspace", dv_layer_plan, forward_workspace, false),
+    ROLE("backward workspace", dv_layer_plan, backward_workspace, false),
+    ROLE("parameters", dv_layer_plan, data, true),
+    ROLE("parameters' gradient", dv_layer_plan, gradient, true),
+    ROLE("optimizer", dv_layer_plan, optimizer, true),
+    ROLE("average", dv_layer_plan, average, true),
+    ROLE("statistics", dv_layer_plan, buffers, true),
+    ROLE("statistics' average", dv_layer_plan, buffer_average, true),
+};
+
+static const role plan_roles[] = {
+    ROLE("labels", dv_plan, labels, true),
+    ROLE("second labels", dv_plan, second_labels, true),
+    ROLE("label weights", dv_plan, label_weights, true),
+};
+
+/* Names the pieces in the fields of one struct. */
+static void name_pieces(const void *of, const role *roles, size_t count, const dv_layer *layer, bool given,
+                        dv_owner *owners) {
+    for (size_t r = 0; r < count; r++) {
+        const int *pieces = (const int *)((const char *)of + roles[r].field);
+        for (size_t k = 0; k < roles[r].count; k++) {
+            if (pieces[k] == DV_NO_PIECE)
+                continue;
+            dv_owner *owner = &owners[pieces[k]];
+            if (!owner->role)
+                *owner = (dv_owner){.role = roles[r].name, .layer = layer};
+            owner->given = owner->given || given || roles[r].given;
+        }
+    }
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* The value's own memory comes from outside if it is the images'; what is kept of it does not. */
+static void name_value(const dv_plan *plan, dv_value value, dv_owner *owners) {
+    int producer = plan->graph->values[value].producer;
+    const dv_layer *layer = producer == DV_INPUT ? NULL : &plan->graph->layers[producer].layer;
+    name_pieces(&plan->values[value], value_roles, 1, layer, value == plan->graph->input, owners);
+    name_pieces(&plan->values[value], value_roles + 1, COUNT(value_roles) - 1, layer, false, owners);
+}
+
+void dv_plan_owners(const dv_plan *plan, dv_owner *owners) {
+    for (size_t i = 0; i < plan->piece_count; i++)
+        owners[i] = (dv_owner){0};
+    for (size_t v = 0; v < plan->graph->value_count; v++)
+        name_value(plan, (dv_value)v, owners);
+    for (size_t i = 0; i < plan->graph->layer_count; i++)
+        name_pieces(&plan->layers[i], layer_roles, COUNT(layer_roles), &plan->graph->layers[i].layer, false, owners);
+    name_pieces(plan, plan_roles, COUNT(plan_roles), NULL, true, owners);
+}
