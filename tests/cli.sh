@@ -222,6 +222,28 @@ for shape in '' 3 3x 3x0 ax2 1x2x3x4x5x6 3x5x; do
     fails 2 "synthetic: its shape is not one: give synthetic:NxCxHxW, with 0 to 3 sides"
 done
 
+# ---- the environment --------------------------------------------------------------------------
+
+# settings [NAME=VALUE...]: what OpenMP's library is told, each time that it is loaded.
+settings() {
+    env -u OMP_WAIT_POLICY OMP_DISPLAY_ENV=verbose "$@" "$DV_PROGRAM" --version 2>&1 >/dev/null
+}
+
+# Threads sleep while they wait, unless the user has said otherwise: the program starts again to see to it.
+call="division --version, with OMP_DISPLAY_ENV" code=0
+passive=$(settings OMP_WAIT_POLICY=passive)
+lines=$(wc -l <<<"$passive")
+output=$(settings)
+[[ $(tail -n "$lines" <<<"$output") == "$passive" ]] || complain "expected to end with: $passive"
+for chosen in OMP_WAIT_POLICY=active GOMP_SPINCOUNT=7 KMP_BLOCKTIME=7; do
+    output=$(settings $chosen)
+    [[ $(wc -l <<<"$output") == "$lines" ]] || complain "expected to be loaded once with $chosen"
+done
+call="division '' 'a  b'"
+output=$(env -u OMP_WAIT_POLICY "$DV_PROGRAM" codec '' 'a  b' 2>messages)
+code=$? messages=$(<messages)
+fails 2 "codec: 'a  b' is one argument too many: see 'division codec --help'"
+
 # ---- output that can't be written ------------------------------------------------------------
 
 run codec synthetic:1x2x8x8 --out no/such/folder.npy
@@ -241,6 +263,10 @@ call="division --help | :" output=
 { sleep 0.3; "$DV_PROGRAM" --help 2>messages; echo $? >code; } | :
 code=$(<code) messages=$(<messages)
 fails 1 "could not write to standard output: Broken pipe: check where the output goes"
+call="division info >&-" output=
+"$DV_PROGRAM" info 2>messages >&-
+code=$? messages=$(<messages)
+fails 1 "could not write to standard output: Bad file descriptor: check where the output goes"
 leftovers=$(find . -name '*.tmp')
 [[ -z $leftovers ]] || complain "temporary files are left: $leftovers"
 

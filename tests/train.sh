@@ -37,6 +37,16 @@ while read -r percent; do
     awk -v p="$percent" 'BEGIN { n = p / 5; exit !(p >= 0 && p <= 100 && n == int(n)) }' || complain "test_top1 $percent is no twentieth"
 done < <(values test_top1 some/where/run/log.jsonl)
 
+# With standard streams closed, files of the run do not get their numbers, and what is printed.
+for closed in '<&- >&-' '<&- >&- 2>&-'; do
+    call="division train ${tiny[*]} $closed" output='' messages=''
+    eval '"$DV_PROGRAM" train "${tiny[@]}" --data synthetic:train=16,test=8 --epochs 2 --out closed --replace 2>/dev/null' "$closed"
+    code=$?
+    [[ $code == 1 ]] || complain "expected to fail for want of standard output"
+    holds closed/log.jsonl "$line
+$line"
+done
+
 # A test after every second epoch, and after the last.
 run "${tiny[@]}" --data synthetic:train=16,test=8 --epochs 3 --test-every 2
 prints '*epoch 1/3 *epoch 2/3 * test top-1 *epoch 3/3 * test top-1 *best test top-1 *'

@@ -11,7 +11,11 @@
  *     dv_plan_new(graph, &options, &plan, &error);    who keeps what, and where everything lies
  *     dv_run_new(plan, seed, &run, &error);           maps the memory and fills in the parameters
  *
- * Values are maps of the whole batch, channels last. */
+ * Values are maps of the whole batch, channels last.
+ *
+ * Start programs with OMP_WAIT_POLICY=passive in their environment: OpenMP's threads otherwise spin while they wait for
+ * each other, and on a busy machine a step takes several times longer. OpenMP reads it before main; `division` itself
+ * sets it and starts again. */
 #ifndef DIVISION_GRAPH_H
 #define DIVISION_GRAPH_H
 

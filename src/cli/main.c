@@ -1,5 +1,6 @@
 /* The program: finds the command in a table and runs it. */
 #include "cli.h"
+#include "start.h"
 
 #include <division/info.h>
 
@@ -26,7 +27,10 @@ static int print_help(void) {
            "Commands:\n");
     cli_list_commands(commands);
     printf("  %-10s %s\n\n", "help", "explain a command: division help COMMAND");
-    printf("Environment:\n  DV_ISA     use this instruction set; 'division info' lists those there are\n");
+    printf("Environment:\n"
+           "  DV_ISA           use this instruction set; 'division info' lists those there are\n"
+           "  OMP_NUM_THREADS  use so many threads\n"
+           "  OMP_WAIT_POLICY  how threads wait for each other: passive, asleep, unless you say active\n");
     return cli_finish();
 }
 
@@ -57,6 +61,8 @@ static int is_either(const char *text, const char *one, const char *other) {
 int main(int argc, char **argv) {
     dv_isa isa;
     dv_error error;
+    start_with_open_streams();
+    start_with_patient_threads(argv);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, reported by cli_finish */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not become larger */
     if (dv_isa_picked(&isa, &error) != DV_OK) {
