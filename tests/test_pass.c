@@ -39,6 +39,25 @@ static void who_computes(void **state) {
     expect_kernel(&shape, false);
 }
 
+/* What oneDNN would divide by zero for, and what it would only need much memory for. */
+static void as_much_as_can_be_counted(void **state) {
+    (void)state;
+    for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++)
+        for (int end = 0; end < 2; end++) {
+            dv_convolution_shape shape = {.type = DV_F32, .rank = 1, .images = 1, .groups = 1};
+            dv_pass *pass;
+            shape.window = dv_window_square(1, 1, 0);
+            shape.src_sides[0] = shape.dst_sides[0] = 1 << 18;
+            shape.src_channels = end ? 64 : 1 << 18;
+            shape.dst_channels = end ? 1 << 18 : 64;
+            assert_fails(dv_pass_new(&pass, (dv_pass_kind)kind, &shape, "fc", &error), DV_ERROR_UNSUPPORTED,
+                         "fc: oneDNN computes at most 65535 elements of 262144 channels at a time");
+            shape.src_sides[0] = shape.dst_sides[0] = 1 << 14;
+            assert_ok(dv_pass_new(&pass, (dv_pass_kind)kind, &shape, "fc", &error));
+            dv_pass_free(pass);
+        }
+}
+
 /* More channels than have their weights in one block, with a last one that is smaller, in both directions. */
 static void blocks_of_channels(void **state) {
     (void)state;
@@ -82,6 +101,7 @@ int main(void) {
         dv_isa_force(DV_ISA_AVX2); /* where there is more, Winograd's algorithm is not used */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_computes),
+        cmocka_unit_test(as_much_as_can_be_counted),
         cmocka_unit_test(blocks_of_channels),
         cmocka_unit_test(any_number_of_threads),
     };

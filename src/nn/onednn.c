@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* ---- what differs between versions ---------------------------------------------------------- */
 
@@ -557,10 +558,45 @@ static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *erro
 
 /* ---- the maker ------------------------------------------------------------------------------ */
 
+/* oneDNN counts the vectors of an image in 32 bits, and divides by what is left of the number. */
+static dv_status check_size(const dv_convolution_shape *shape, const char *name, dv_error *error) {
+    enum { VECTOR = 8 }; /* floats of the shortest that its kernels have */
+    const size_t *sides[] = {shape->src_sides, shape->dst_sides};
+    const size_t channels[] = {shape->src_channels, shape->dst_channels};
+    for (int end = 0; end < 2; end++) {
+        size_t pixels = 1, most = (size_t)INT32_MAX * VECTOR / channels[end];
+        for (int d = 0; d < shape->rank; d++)
+            pixels = pixels > most / sides[end][d] ? most + 1 : pixels * sides[end][d];
+        if (pixels > most)
+            return dv_fail(error, DV_ERROR_UNSUPPORTED,
+                           "%s: oneDNN computes at most %zu elements of %zu channels at a time: use a smaller batch, "
+                           "smaller images or fewer channels",
+                           name, most, channels[end]);
+    }
+    return DV_OK;
+}
+
+/* oneDNN writes kernels into memory without having looked whether it got some (2.6.3). A pass takes up to 4 MB, as
+ * measured; nothing is left of this but the knowledge that there was more. */
+static dv_status check_memory(const char *name, dv_error *error) {
+    enum { ENOUGH = 16 << 20 };
+    void *memory = mmap(NULL, ENOUGH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return dv_fail(
+            error, DV_ERROR_MEMORY,
+            "%s: less than %d MB of memory are left for its kernels: free some, or raise the limit on address "
+            "space (ulimit -v)",
+            name, ENOUGH >> 20);
+    munmap(memory, ENOUGH);
+    return DV_OK;
+}
+
 static const dv_pass_methods methods = {.pack_weights = pack_weights, .run = run, .destroy = destroy};
 
 dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
                              dv_error *error) {
+    DV_TRY(check_size(shape, name, error));
+    DV_TRY(check_memory(name, error));
     if (!engine_get())
         return dv_fail(error, DV_ERROR_UNSUPPORTED, "%s: oneDNN has no engine for this processor", name);
     onednn_pass *made = calloc(1, sizeof *made);
