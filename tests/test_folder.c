@@ -40,7 +40,6 @@ static void test_log(void **state) {
 }
 
 static void test_a_run_is_not_overwritten(void **state) {
-    char path[FOLDER_PATH_BYTES];
     dv_folder *folder = NULL, *again = NULL;
     assert_ok(dv_folder_open(*state, 0, &folder, &error));
     assert_ok(dv_folder_write(folder, "config.json", "{}\n", &error));
@@ -48,13 +47,54 @@ static void test_a_run_is_not_overwritten(void **state) {
     dv_folder_close(folder);
     assert_fails(dv_folder_open(*state, 0, &again, &error), DV_ERROR_IO, "holds a run already");
     assert_null(again);
-    assert_ok(dv_folder_open(*state, 1, &again, &error));
-    assert_ok(dv_folder_write(again, "config.json", "{\"a\": 1}\n", &error));
-    char *text = read_all(folder_path(state, "config.json", path));
-    assert_string_equal(text, "{\"a\": 1}\n");
+}
+
+/* What is in a file of the folder is this. */
+static void expect_in(void **state, const char *name, const char *wanted) {
+    char path[FOLDER_PATH_BYTES];
+    char *text = read_all(folder_path(state, name, path));
+    assert_string_equal(text, wanted);
     free(text);
-    dv_folder_close(again);
-    assert_int_equal(folder_count(state, 0), 2); /* the checkpoint of the run before is gone */
+}
+
+/* A new run that has options and nothing else leaves the one before as it was; the first thing that it has to show
+ * removes that. */
+static void test_replaced_when_there_is_something(void **state) {
+    enum { OPTIONS_ALONE, A_LINE, A_FILE, WAYS };
+    static const char old[] = "{\"epoch\": 9}\n";
+    dv_folder *folder = NULL;
+    for (int way = OPTIONS_ALONE; way < WAYS; way++) {
+        folder_count(state, 1);
+        assert_ok(dv_folder_open(*state, DV_FOLDER_NEW, &folder, &error));
+        assert_ok(dv_folder_write(folder, "config.json", "old", &error));
+        assert_ok(dv_folder_write(folder, "last.safetensors", "old", &error));
+        assert_ok(dv_folder_write(folder, "best.safetensors", "old", &error));
+        assert_ok(dv_folder_write(folder, "log.jsonl", old, &error));
+        dv_folder_close(folder);
+        assert_ok(dv_folder_open(*state, DV_FOLDER_REPLACE, &folder, &error));
+        assert_ok(dv_folder_write(folder, "config.json", "new", &error));
+        expect_in(state, "config.json", "old");
+        if (way == A_LINE)
+            assert_ok(dv_folder_log(folder, &(dv_epoch_record){.epoch = 1}, &error));
+        if (way == A_FILE)
+            assert_ok(dv_folder_write(folder, "last.safetensors", "new", &error));
+        dv_folder_close(folder);
+        expect_in(state, "config.json", way == OPTIONS_ALONE ? "old" : "new");
+        if (way == OPTIONS_ALONE)
+            expect_in(state, "log.jsonl", old);
+        if (way == A_FILE)
+            expect_in(state, "last.safetensors", "new");
+        assert_int_equal(folder_count(state, 0), way == OPTIONS_ALONE ? 4 : way == A_LINE ? 2 : 3);
+    }
+}
+
+/* Where there is no run to replace, nothing waits. */
+static void test_nothing_to_replace(void **state) {
+    dv_folder *folder = NULL;
+    assert_ok(dv_folder_open(*state, DV_FOLDER_REPLACE, &folder, &error));
+    assert_ok(dv_folder_write(folder, "config.json", "new", &error));
+    expect_in(state, "config.json", "new");
+    dv_folder_close(folder);
 }
 
 /* A run that goes on: lines of epochs that are done again, half lines and foreign ones go; the others stay. */
@@ -137,6 +177,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_log, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_a_run_is_not_overwritten, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_replaced_when_there_is_something, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_nothing_to_replace, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_folders_above, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_goes_on, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_left_overs, folder_new, folder_free),

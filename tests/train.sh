@@ -222,6 +222,19 @@ run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 "${mistaken[@]}" --out 
 fails 2 "resize: 8: must be from 16 to 2048"
 diff -r whole kept >/dev/null || complain "the run that was to be replaced has changed"
 
+# So does one that fails at its first step.
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --init nan.safetensors --classes 12 --out kept --replace --quiet
+[[ $code == 1 && $messages == 'division: step 0: '* ]] || complain "expected to fail at the first step"
+diff -r whole kept >/dev/null || complain "the run that was to be replaced has changed"
+# When the new run has something to show, nothing of the old one is left.
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --epochs 1 --test-every 5 --steps 2 --out kept --replace --quiet
+prints ''
+[[ $(ls kept) == $(ls whole) ]] || complain "expected the files of a run: $(ls kept)"
+for file in config.json log.jsonl summary.json last.safetensors best.safetensors; do
+    ! cmp -s "whole/$file" "kept/$file" || complain "$file is of the run that was replaced"
+done
+[[ $(wc -l <kept/log.jsonl) == 1 ]] || complain "lines of the run that was replaced are left in the log"
+
 # Any file of a run is one: the log may not be there yet.
 mkdir begun_only && cp whole/config.json begun_only
 run "${tiny[@]}" --out begun_only

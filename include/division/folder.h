@@ -31,7 +31,8 @@ typedef struct dv_folder dv_folder;
 
 typedef enum dv_folder_mode {
     DV_FOLDER_NEW,     /* there must be no run in it yet: otherwise DV_ERROR_IO */
-    DV_FOLDER_REPLACE, /* a run in it is removed */
+    DV_FOLDER_REPLACE, /* a run in it is removed when the new one has something to show: a checkpoint or a line of the
+                        * log. Until then its config.json waits in memory. */
     DV_FOLDER_GO_ON    /* a run in it stays; the first line of the log replaces those of its epoch and later ones */
 } dv_folder_mode;
 

@@ -171,8 +171,8 @@ static void tell_corrupt(void *context, const char *text) {
     cli_fail("corrupt, and another image in its place: %s", text);
 }
 
-/* The folder comes when nothing is left that could be wrong with the call: one that can't work leaves nothing behind,
- * and what it would have replaced stays. */
+/* The folder comes when nothing is left that could be wrong with the call: one that can't work leaves nothing behind.
+ * What it is to replace stays until there is something in its place. */
 static dv_status begin(void *context, dv_error *error) {
     session *s = context;
     const train_settings *chosen = s->settings;
@@ -253,9 +253,11 @@ static dv_status keep_epoch(void *context, const dv_epoch_record *record, dv_err
 static dv_status keep_state(void *context, const dv_train_state *state, dv_error *error) {
     session *s = context;
     dv_status status = DV_OK;
-    if (s->folder != NULL && !s->configured) /* options that go on; those that do not fit never get here */
+    if (s->folder == NULL || state->step == 0) /* the weights that it began with are nothing to keep */
+        return DV_OK;
+    if (!s->configured) /* options that go on; those that do not fit never get here */
         status = write_config(s, error);
-    return s->folder != NULL && status == DV_OK ? save(s, DV_FOLDER_LAST, state, error) : status;
+    return status == DV_OK ? save(s, DV_FOLDER_LAST, state, error) : status;
 }
 
 static dv_status train(session *s, dv_error *error) {
@@ -282,6 +284,8 @@ static int finish(const session *s) {
         return code;
     if (!s->begun)
         cli_fail("interrupted before the first step: nothing was changed");
+    else if (s->state.step == 0)
+        cli_fail("interrupted during the first step: nothing was kept");
     else if (s->folder != NULL)
         cli_fail("interrupted after step %llu: --resume goes on from there", (unsigned long long)s->state.step);
     else

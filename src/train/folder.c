@@ -27,8 +27,10 @@ enum { FILE_COUNT = sizeof files / sizeof *files };
 struct dv_folder {
     char *path;
     char *log_path;
-    int lock;  /* a descriptor of the folder, locked */
-    FILE *log; /* NULL until the first line of a run that goes on */
+    int lock;       /* a descriptor of the folder, locked */
+    FILE *log;      /* NULL until the first line of a run that goes on */
+    bool replacing; /* the run before is still there */
+    char *config;   /* the options of the new one meanwhile, or NULL */
 };
 
 /* "path/name"; the caller's to free(). NULL if there is no memory. */
@@ -89,13 +91,6 @@ static void remove_left_overs(const dv_folder *folder) {
         closedir(list);
 }
 
-/* Removes a run but for its log, which is begun anew. */
-static void remove_run(const dv_folder *folder) {
-    for (size_t i = 0; i < FILE_COUNT; i++)
-        if (strcmp(files[i], DV_FOLDER_LOG) != 0)
-            unlinkat(folder->lock, files[i], 0);
-}
-
 /* True if there is any file of a run. */
 static bool holds_run(const dv_folder *folder) {
     struct stat status;
@@ -117,7 +112,8 @@ static dv_status open_log(dv_folder *folder, dv_folder_mode mode, dv_error *erro
         return dv_fail(error, DV_ERROR_IO,
                        "%s holds a run already: --resume it, --replace it, or choose another folder",
                        dv_file_shown(folder->path));
-    folder->log = fopen(folder->log_path, "we");
+    folder->replacing = holds_run(folder);
+    folder->log = fopen(folder->log_path, folder->replacing ? "ae" : "we");
     return folder->log != NULL ? DV_OK : fail_log(folder, errno, error);
 }
 
@@ -133,8 +129,6 @@ static dv_status open_folder(dv_folder *folder, const char *path, dv_folder_mode
     DV_TRY(lock(folder, error));
     if (mode != DV_FOLDER_NEW)
         remove_left_overs(folder);
-    if (mode == DV_FOLDER_REPLACE)
-        remove_run(folder);
     return open_log(folder, mode, error);
 }
 
@@ -162,12 +156,13 @@ void dv_folder_close(dv_folder *folder) {
         close(folder->lock);
     free(folder->path);
     free(folder->log_path);
+    free(folder->config);
     free(folder);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text, dv_error *error) {
+static dv_status write_text(const dv_folder *folder, const char *name, const char *text, dv_error *error) {
     char *path = join(folder->path, name);
     if (path == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to write %s: free some", name);
@@ -176,13 +171,42 @@ dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text,
     return status;
 }
 
+/* The new run has something to show: `written`, which is in the folder already, or a line of the log that comes next
+ * (NULL). What else is there of the run before goes. */
+static dv_status replace_run(dv_folder *folder, const char *written, dv_error *error) {
+    if (!folder->replacing)
+        return DV_OK;
+    folder->replacing = false;
+    for (size_t i = 0; i < FILE_COUNT; i++)
+        if (strcmp(files[i], DV_FOLDER_LOG) != 0 && (written == NULL || strcmp(files[i], written) != 0))
+            unlinkat(folder->lock, files[i], 0);
+    folder->log = freopen(folder->log_path, "we", folder->log);
+    if (folder->log == NULL)
+        return fail_log(folder, errno, error);
+    return folder->config != NULL ? write_text(folder, DV_FOLDER_CONFIG, folder->config, error) : DV_OK;
+}
+
+/* Options are nothing to show yet: while there is a run before, they wait. */
+static dv_status hold_config(dv_folder *folder, const char *text, dv_error *error) {
+    free(folder->config);
+    folder->config = strdup(text);
+    return folder->config != NULL ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "no memory to keep the options: free some");
+}
+
+dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text, dv_error *error) {
+    if (folder->replacing && strcmp(name, DV_FOLDER_CONFIG) == 0)
+        return hold_config(folder, text, error);
+    DV_TRY(write_text(folder, name, text, error));
+    return replace_run(folder, name, error);
+}
+
 dv_status dv_folder_save(dv_folder *folder, const char *name, const dv_checkpoint_content *content, dv_error *error) {
     char *path = join(folder->path, name);
     if (path == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to write %s: free some", name);
     dv_status status = dv_checkpoint_write(path, content, error);
     free(path);
-    return status;
+    return status == DV_OK ? replace_run(folder, name, error) : status;
 }
 
 /* ---- the log ------------------------------------------------------------------------------- */
@@ -242,6 +266,7 @@ static bool sync_log(FILE *log) {
 dv_status dv_folder_log(dv_folder *folder, const dv_epoch_record *record, dv_error *error) {
     char text[DV_EPOCH_JSON_BYTES];
     DV_TRY(dv_epoch_json(record, text, error));
+    DV_TRY(replace_run(folder, NULL, error));
     if (folder->log == NULL)
         DV_TRY(continue_log(folder, record->epoch, error));
     errno = 0;
