@@ -309,10 +309,23 @@ prints ''
 run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --init whole/best.safetensors --classes 12 --quiet
 fails 1 "  other shape: fc.weight is [10, 64], should be [12, 64]
 division:   other shape: fc.bias is [10], should be [12]
-division: weights for other classes: leave out the last layer, as in --init-except fc
+division: only the last layer is another, as for other classes: leave it out with --init-except fc
 division: whole/best.safetensors is not of this network: 0 missing, 0 unexpected, 2 of other shape (other shape: fc.weight is [10, 64], should be [12, 64]; ...): give the right model and classes"
 run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --init whole/best.safetensors --classes 12 --init-except fc --steps 1 --quiet
 prints ''
+# The advice names the last layer as it is called, and is given only where it helps.
+dense=(--model densenet121_cifar --batch 2 --lr 0 --data synthetic:side=8,train=4,test=2 --steps 1 --quiet)
+run "${dense[@]}" --out dense
+prints ''
+run "${dense[@]}" --init dense/last.safetensors --classes 12
+[[ $code == 1 && $messages == *'leave it out with --init-except classifier'$'\n'* ]] || complain "expected advice to leave out the classifier"
+run "${dense[@]}" --init dense/last.safetensors --classes 12 --init-except classifier
+prints ''
+run --model resnet32 --batch 8 --data synthetic:side=8,train=32,test=8 --init whole/best.safetensors
+[[ $code == 1 && $messages == *$'\n''division: these are weights of another network: the file says --model resnet20, and the call --model resnet32'$'\n'* && $messages != *init-except* ]] || complain "expected the two models"
+LC_ALL=C sed 's/"model":"resnet20"/"model":"resnetXX"/; s/"model": "resnet20"/"model": "resnetXX"/' whole/best.safetensors >foreign.safetensors
+run --model resnet32 --batch 8 --data synthetic:side=8,train=32,test=8 --init foreign.safetensors
+[[ $code == 1 && $messages == *$'\n'"division: these are not weights of --model resnet32: 'division models' lists what there is"$'\n'* ]] || complain "expected the model of the call"
 run --init tiny.safetensors
 fails 1 "could not read tiny.safetensors: No such file or directory: check the name"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NOTE_COUNT = 8 };
+enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NAME_BYTES = 256, NOTE_COUNT = 8 };
 
 /* Everything that one training holds. */
 typedef struct session {
@@ -91,6 +91,33 @@ static dv_status save(session *s, const char *name, const dv_train_state *state,
     return dv_folder_save(s->folder, name, &content, error);
 }
 
+/* The name of the last layer that has parameters: that of its last one, up to the dot. */
+static const char *last_layer(const dv_run *run, char name[NAME_BYTES]) {
+    const dv_run_parameter *parameter;
+    for (size_t i = 0; (parameter = dv_run_parameter_at(run, i)) != NULL; i++)
+        snprintf(name, NAME_BYTES, "%s", parameter->name);
+    char *dot = strrchr(name, '.');
+    if (dot != NULL)
+        *dot = '\0';
+    return name;
+}
+
+/* After weights that do not fit: what to do. That they would without the last layer is tried, not guessed; the run,
+ * which may have them then, is of no use any more. */
+static void advise(const session *s, const dv_checkpoint *checkpoint, dv_checkpoint_choice choice) {
+    char layer[NAME_BYTES] = "";
+    const char *noted = dv_checkpoint_note(checkpoint, "model");
+    const dv_model *model;
+    choice.except = last_layer(s->run, layer);
+    if (dv_checkpoint_load(checkpoint, &choice, s->run, NULL, NULL, NULL) == DV_OK)
+        cli_fail("only the last layer is another, as for other classes: leave it out with --init-except %s", layer);
+    else if (noted != NULL && dv_model_find(noted, &model, NULL) == DV_OK && strcmp(noted, s->settings->model) != 0)
+        cli_fail("these are weights of another network: the file says --model %s, and the call --model %s", noted,
+                 s->settings->model);
+    else
+        cli_fail("these are not weights of --model %s: 'division models' lists what there is", s->settings->model);
+}
+
 /* Reads a file of weights into the run. */
 static dv_status load_weights(session *s, const char *path, dv_error *error) {
     dv_checkpoint *checkpoint;
@@ -101,9 +128,9 @@ static dv_status load_weights(session *s, const char *path, dv_error *error) {
     dv_checkpoint_choice choice = {.averages = dv_checkpoint_has_averages(checkpoint),
                                    .except = s->settings->init_except};
     status = dv_checkpoint_load(checkpoint, &choice, s->run, train_tell_difference, &differences, error);
-    dv_checkpoint_close(checkpoint);
     if (differences > 0)
-        cli_fail("weights for other classes: leave out the last layer, as in --init-except fc");
+        advise(s, checkpoint, choice);
+    dv_checkpoint_close(checkpoint);
     return status;
 }
 
