@@ -73,7 +73,7 @@ typedef struct dv_codec {
     int threads;                           /* to use, at most DV_CODEC_MAX_THREADS, or 0 for OpenMP's own number */
 } dv_codec;
 
-/* What keys the random numbers of a packing. The same noise must be given to decode. */
+/* What keys the random numbers of a packing. The same noise must be given to decode; NULL stands for zeros. */
 typedef struct dv_noise {
     uint64_t seed;  /* of the training */
     uint64_t step;  /* of the training */

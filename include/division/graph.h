@@ -13,6 +13,9 @@
  *
  * Values are maps of the whole batch, channels last.
  *
+ * Graph, plan and run can be freed in any order: a plan holds its graph and a run its plan, and memory is given back
+ * with the last that needs it.
+ *
  * Start programs with OMP_WAIT_POLICY=passive in their environment: OpenMP's threads otherwise spin while they wait for
  * each other, and on a busy machine a step takes several times longer. OpenMP reads it before main; `division` itself
  * sets it and starts again. */
@@ -35,7 +38,7 @@ extern "C" {
 typedef struct dv_graph dv_graph;
 
 /* A value of a graph. A builder function that fails returns a negative one, which later ones pass on: only
- * dv_graph_finish has to be checked. */
+ * dv_graph_finish has to be checked, for a graph, name, options or sides that are NULL too. */
 typedef int dv_value;
 
 /* An empty graph for batches of `batch` images, whose values are kept in `type` (f32 or bf16). */
@@ -103,7 +106,7 @@ typedef struct dv_plan_summary {
     size_t planned;                                   /* in all: the arena */
 } dv_plan_summary;
 
-/* Decides how each value is kept, and lays everything out in one arena. The graph must outlive the plan. */
+/* Decides how each value is kept, and lays everything out in one arena. */
 DV_API dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error);
 DV_API void dv_plan_free(dv_plan *plan);
 DV_API dv_plan_summary dv_plan_totals(const dv_plan *plan);

@@ -2,7 +2,12 @@
  *
  * Everything that can fail returns a dv_status and takes, last, a dv_error that the caller owns and
  * that may be NULL. On failure the error holds the status and one line that says what went wrong,
- * where, and what to do about it; on success it is left alone. The library never prints. */
+ * where, and what to do about it; on success it is left alone. The library never prints.
+ *
+ * Pointers. Which may be NULL stands at the function. For the others:
+ * - a function that returns a status fails with DV_ERROR_ARGUMENT where it is given NULL;
+ * - `_free` and `_close` do nothing with NULL;
+ * - the rest, which have no way to say so, must be given what they ask for. */
 #ifndef DIVISION_STATUS_H
 #define DIVISION_STATUS_H
 

@@ -215,6 +215,7 @@ static dv_status check(const dv_json *json, size_t length, dv_error *error) {
 }
 
 dv_status dv_json_finish(dv_json *json, dv_error *error) {
+    DV_NEED(json);
     size_t length = json->length;
     if (json->file != NULL)
         put(json, "\n", 1);

@@ -15,6 +15,13 @@ void dv_set_error(dv_error *error, dv_status status, const char *format, ...) DV
 /* Fails with DV_ERROR_OPTION unless low <= value <= high. */
 dv_status dv_check_count(const char *name, size_t value, size_t low, size_t high, dv_error *error);
 
+/* Fails if a pointer that the caller owes is NULL: "dv_graph_finish: graph is NULL". */
+#define DV_NEED(pointer)                                                                    \
+    do {                                                                                    \
+        if ((pointer) == NULL)                                                              \
+            return dv_fail(error, DV_ERROR_ARGUMENT, "%s: %s is NULL", __func__, #pointer); \
+    } while (0)
+
 /* Returns from the calling function if `expression` did not succeed. */
 #define DV_TRY(expression)                       \
     do {                                         \

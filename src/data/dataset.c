@@ -73,12 +73,17 @@ static dv_status check_index(const dv_dataset *dataset, dv_split split, size_t i
 }
 
 dv_status dv_dataset_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
+    DV_NEED(dataset);
+    DV_NEED(label);
     DV_TRY(check_index(dataset, split, index, error));
     return dataset->kind->label(dataset, split, index, label, error);
 }
 
 dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,
                           dv_error *error) {
+    DV_NEED(dataset);
+    DV_NEED(image);
+    DV_NEED(label);
     DV_TRY(check_index(dataset, split, index, error));
     return show(dataset, split, index, image, label, error);
 }

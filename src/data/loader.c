@@ -253,6 +253,10 @@ static void copy_batch(const dv_loader *loader, const dv_slot *slot, void *image
 static dv_status fill(dv_loader *loader, uint64_t epoch, size_t batch,
                       void (*write)(const dv_loader *, const dv_slot *, void *, int32_t *), void *images,
                       int32_t *labels, size_t *count, dv_error *error) {
+    DV_NEED(loader);
+    DV_NEED(images);
+    DV_NEED(labels);
+    DV_NEED(count);
     if (batch >= loader->options.batches)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: batch %zu of %zu", batch, loader->options.batches);
     const dv_slot *slot = dv_ahead_take(loader->ahead, epoch, batch);

@@ -117,6 +117,9 @@ static dv_status run_rounds(measurement *m, dv_loader_speed *speed, dv_error *er
 
 dv_status dv_loader_measure(const dv_dataset *dataset, const dv_loader_options *options, double seconds,
                             dv_loader_speed *speed, dv_error *error) {
+    DV_NEED(dataset);
+    DV_NEED(options);
+    DV_NEED(speed);
     measurement m = {.data = dataset, .batch = options->batch, .split = options->split, .round = seconds / ROUNDS / 2};
     DV_TRY(dv_loader_new(dataset, options, &m.loader, error));
     size_t side = options->side > 0 ? options->side : dataset->shape.side;

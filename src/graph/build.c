@@ -15,6 +15,7 @@ dv_status dv_graph_new(dv_type type, size_t batch, dv_graph **graph, dv_error *e
     dv_graph *made = calloc(1, sizeof *made);
     if (!made)
         return dv_fail(error, DV_ERROR_MEMORY, "graph: no memory");
+    made->holders = 1;
     made->type = type;
     made->batch = batch;
     made->input = made->logits = -1;
@@ -32,7 +33,7 @@ void dv_graph_layer_destroy(dv_graph_layer *layer) {
 }
 
 void dv_graph_free(dv_graph *graph) {
-    if (!graph)
+    if (!graph || atomic_fetch_sub(&graph->holders, 1) > 1)
         return;
     for (size_t i = 0; i < graph->layer_count; i++)
         dv_graph_layer_destroy(&graph->layers[i]);
@@ -77,6 +78,10 @@ static dv_value add_value(dv_graph *graph, const dv_map *map, int producer) {
 
 dv_value dv_graph_input(dv_graph *graph, size_t channels, int rank, const size_t *sides) {
     dv_error error;
+    if (!graph)
+        return -1;
+    if (!sides && rank > 0)
+        return failed(graph, dv_fail(&error, DV_ERROR_ARGUMENT, "graph: the input's sides are NULL"), &error);
     dv_map map = {.type = graph->type, .layout = DV_NHWC, .images = graph->batch, .channels = channels, .rank = rank};
     if (graph->input >= 0)
         return failed(graph, dv_fail(&error, DV_ERROR_ARGUMENT, "graph: a second input: there can be one"), &error);
@@ -116,6 +121,13 @@ static bool fill_layer(dv_graph *graph, dv_graph_layer *made, const char *name, 
 static dv_value add_layer(dv_graph *graph, const dv_layer_kind *kind, const char *name, const dv_value *inputs,
                           size_t count, const void *options, size_t option_bytes) {
     dv_error error;
+    if (!graph)
+        return -1;
+    if (!name || !inputs || (!options && option_bytes))
+        return failed(
+            graph,
+            dv_fail(&error, DV_ERROR_ARGUMENT, "%s: its name, inputs or options are NULL", name ? name : kind->name),
+            &error);
     for (size_t i = 0; i < count; i++)
         if (inputs[i] < 0 || (size_t)inputs[i] >= graph->value_count)
             return failed(graph, dv_fail(&error, DV_ERROR_ARGUMENT, "%s: its input is not a value of this graph", name),
@@ -215,6 +227,7 @@ static dv_status check_names(const dv_graph *graph, dv_error *error) {
 }
 
 dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error) {
+    DV_NEED(graph);
     if (graph->error.status != DV_OK)
         return dv_fail(error, graph->error.status, "%s", graph->error.text);
     if (logits < 0 || (size_t)logits >= graph->value_count || graph->values[logits].map.rank != 0)

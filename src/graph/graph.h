@@ -6,6 +6,7 @@
 #include "nn/layer.h"
 
 #include <division/graph.h>
+#include <stdatomic.h>
 
 enum { DV_INPUT = -1 }; /* producer of the images */
 
@@ -23,6 +24,7 @@ typedef struct dv_graph_value {
 } dv_graph_value;
 
 struct dv_graph {
+    atomic_size_t holders; /* its maker, and plans */
     dv_type type;
     size_t batch;
     dv_error error; /* the first of building */

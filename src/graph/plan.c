@@ -343,7 +343,9 @@ dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, c
     dv_plan *made = calloc(1, sizeof *made);
     if (!made)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    made->holders = 1;
     made->graph = graph;
+    atomic_fetch_add(&graph->holders, 1);
     made->options = *options;
     made->guard = *guard;
     dv_status status = make(made, error);
@@ -355,8 +357,9 @@ dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, c
 }
 
 void dv_plan_free(dv_plan *plan) {
-    if (!plan)
+    if (!plan || atomic_fetch_sub(&plan->holders, 1) > 1)
         return;
+    dv_graph_free(plan->graph);
     free(plan->pieces);
     free(plan->values);
     free(plan->layers);

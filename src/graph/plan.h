@@ -39,7 +39,8 @@ typedef struct dv_layer_plan {
 } dv_layer_plan;
 
 struct dv_plan {
-    dv_graph *graph; /* not owned */
+    atomic_size_t holders; /* its maker, and runs */
+    dv_graph *graph;       /* held */
     dv_plan_options options;
     dv_guard_options guard;
     dv_method method;

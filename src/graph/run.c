@@ -21,7 +21,7 @@ typedef struct layer_calls {
 } layer_calls;
 
 struct dv_run {
-    dv_plan *plan; /* not owned */
+    dv_plan *plan; /* held */
     uint64_t seed;
     char *arena;
     dv_guard *guard;         /* or NULL */
@@ -252,6 +252,7 @@ dv_status dv_run_new(dv_plan *plan, uint64_t seed, dv_run **run, dv_error *error
     if (!made)
         return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
     made->plan = plan;
+    atomic_fetch_add(&plan->holders, 1);
     made->seed = seed;
     dv_status status = make(made, error);
     if (status == DV_OK)
@@ -278,6 +279,7 @@ void dv_run_free(dv_run *run) {
     free(run->arrays);
     free(run->kept);
     free(run->parameters);
+    dv_plan_free(run->plan);
     free(run);
 }
 
@@ -418,6 +420,8 @@ static dv_status train(dv_run *run, uint64_t batch, float label_smoothing, float
 
 dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
                        dv_error *error) {
+    DV_NEED(run);
+    DV_NEED(result);
     if (run->plan->options.inference)
         return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
     dv_status status = train(run, batch, label_smoothing, scale, result, error);
@@ -426,6 +430,8 @@ dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float
 }
 
 dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
+    DV_NEED(run);
+    DV_NEED(result);
     dv_status status = forward(run, 0, false, error);
     if (status == DV_OK)
         status = loss(run, 0, 1, false, result, error);

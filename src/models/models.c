@@ -82,18 +82,20 @@ const dv_model *dv_model_at(size_t index) {
 
 static dv_status find(const char *name, const dv_model_entry **entry, dv_error *error) {
     char known[DV_ERROR_TEXT_BYTES] = "";
-    for (size_t i = 0; name && i < MODEL_COUNT; i++) {
+    for (size_t i = 0; i < MODEL_COUNT; i++) {
         if (strcmp(entries[i].model.name, name) == 0) {
             *entry = &entries[i];
             return DV_OK;
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", entries[i].model.name);
     }
-    return dv_fail(error, DV_ERROR_OPTION, "unknown model \"%.40s\": there are %s", name ? name : "", known);
+    return dv_fail(error, DV_ERROR_OPTION, "unknown model \"%.40s\": there are %s", name, known);
 }
 
 dv_status dv_model_find(const char *name, const dv_model **model, dv_error *error) {
     const dv_model_entry *entry;
+    DV_NEED(name);
+    DV_NEED(model);
     DV_TRY(find(name, &entry, error));
     *model = &entry->model;
     return DV_OK;
@@ -102,6 +104,8 @@ dv_status dv_model_find(const char *name, const dv_model **model, dv_error *erro
 dv_status dv_model_build(const char *name, dv_type type, size_t batch, size_t classes, size_t side, dv_graph **graph,
                          dv_error *error) {
     const dv_model_entry *entry;
+    DV_NEED(name);
+    DV_NEED(graph);
     DV_TRY(find(name, &entry, error));
     side = side ? side : entry->model.side;
     classes = classes ? classes : entry->model.classes;

@@ -134,6 +134,7 @@ dv_status dv_picture_write(const dv_picture *picture, const char *path, dv_error
     dv_file file;
     if (picture == NULL || picture->pixels == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "dv_picture_write: no picture: make one with dv_picture_new");
+    DV_NEED(path);
     DV_TRY(dv_file_begin(&file, path, error));
     spng_ctx *context = spng_ctx_new(SPNG_CTX_ENCODER);
     int code = context != NULL ? encode(picture, context, file.stream) : SPNG_EMEM;

@@ -201,6 +201,9 @@ static dv_status read_arrays(const comparison *c, const char *prefix, array_of a
 
 dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoint_choice *choice, dv_run *run,
                              dv_difference_call tell, void *context, dv_error *error) {
+    DV_NEED(checkpoint);
+    DV_NEED(choice);
+    DV_NEED(run);
     comparison c = {.checkpoint = checkpoint, .run = run, .except = choice->except, .tell = tell, .context = context};
     const char *prefix = choice->averages ? DV_PREFIX_AVERAGE : "";
     compare_arrays(&c, prefix, data_of);
@@ -252,6 +255,9 @@ dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_
         const char *prefix;
         array_of array;
     } parts[] = {{"", data_of}, {DV_PREFIX_VELOCITY, velocity_of}, {DV_PREFIX_AVERAGE, average_of}};
+    DV_NEED(checkpoint);
+    DV_NEED(run);
+    DV_NEED(state);
     comparison c = {.checkpoint = checkpoint, .run = run, .tell = tell, .context = context};
     dv_train_state read;
     DV_TRY(read_state(checkpoint, &read, error));

@@ -103,6 +103,9 @@ dv_status dv_checkpoint_write(const char *path, const dv_checkpoint_content *con
     listing list = {0};
     if (path == NULL || content == NULL || content->run == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "checkpoint: path, content or run is NULL");
+    if (content->notes == NULL && content->note_count > 0)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "checkpoint: %zu notes, and their pointer is NULL",
+                       content->note_count);
     dv_status status = list_all(&list, content, error);
     if (status == DV_OK)
         status = dv_safetensors_write(path, list.sources, list.source_count, list.notes, list.note_count, error);

@@ -194,6 +194,9 @@ static dv_status hold_config(dv_folder *folder, const char *text, dv_error *erro
 }
 
 dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text, dv_error *error) {
+    DV_NEED(folder);
+    DV_NEED(name);
+    DV_NEED(text);
     if (folder->replacing && strcmp(name, DV_FOLDER_CONFIG) == 0)
         return hold_config(folder, text, error);
     DV_TRY(write_text(folder, name, text, error));
@@ -201,6 +204,8 @@ dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text,
 }
 
 dv_status dv_folder_save(dv_folder *folder, const char *name, const dv_checkpoint_content *content, dv_error *error) {
+    DV_NEED(folder);
+    DV_NEED(name);
     char *path = join(folder->path, name);
     if (path == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to write %s: free some", name);
@@ -265,6 +270,7 @@ static bool sync_log(FILE *log) {
 
 dv_status dv_folder_log(dv_folder *folder, const dv_epoch_record *record, dv_error *error) {
     char text[DV_EPOCH_JSON_BYTES];
+    DV_NEED(folder);
     DV_TRY(dv_epoch_json(record, text, error));
     DV_TRY(replace_run(folder, NULL, error));
     if (folder->log == NULL)
@@ -278,6 +284,8 @@ dv_status dv_folder_log(dv_folder *folder, const dv_epoch_record *record, dv_err
 
 dv_status dv_epoch_json(const dv_epoch_record *record, char text[DV_EPOCH_JSON_BYTES], dv_error *error) {
     dv_json json;
+    DV_NEED(record);
+    DV_NEED(text);
     dv_json_to_buffer(&json, text, DV_EPOCH_JSON_BYTES);
     dv_json_object(&json, NULL);
     dv_json_unsigned(&json, "epoch", record->epoch);

@@ -11,6 +11,7 @@
 enum { BATCH_KEY = 0x6d6978, PAIR_KEY = 0x70616972 };
 
 dv_status dv_mix_check(const dv_mix_options *options, dv_error *error) {
+    DV_NEED(options);
     if (!(options->mixup >= 0 && options->mixup <= 100))
         return dv_fail(error, DV_ERROR_OPTION, "mixup: %g: must be from 0 to 100", options->mixup);
     if (!(options->cutmix >= 0 && options->cutmix <= 100))

@@ -12,6 +12,7 @@ dv_sgd_options dv_sgd_options_default(void) {
 }
 
 dv_status dv_sgd_check(const dv_sgd_options *options, dv_error *error) {
+    DV_NEED(options);
     if (!(options->momentum >= 0 && options->momentum < 1))
         return dv_fail(error, DV_ERROR_OPTION, "momentum: %g: must be at least 0 and less than 1", options->momentum);
     if (!(options->weight_decay >= 0 && options->weight_decay <= 1))

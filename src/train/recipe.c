@@ -150,6 +150,9 @@ static dv_status read_object(dv_recipe *recipe, const char *file, const char *te
 /* ---- the recipe ---------------------------------------------------------------------------- */
 
 dv_status dv_recipe_parse(const char *name, const char *text, size_t bytes, dv_recipe **recipe, dv_error *error) {
+    DV_NEED(name);
+    DV_NEED(text);
+    DV_NEED(recipe);
     if (bytes > LARGEST_FILE)
         return dv_fail(error, DV_ERROR_FORMAT, "%s has more than %d bytes: check that it is a recipe",
                        dv_file_shown(name), LARGEST_FILE);

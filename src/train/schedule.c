@@ -71,6 +71,7 @@ static dv_status check_bounds(const char *name, double value, double low, double
 }
 
 dv_status dv_schedule_check(const dv_schedule *schedule, dv_error *error) {
+    DV_NEED(schedule);
     if (schedule->kind < 0 || schedule->kind >= DV_SCHEDULE_KIND_COUNT)
         return dv_fail(error, DV_ERROR_ARGUMENT, "schedule: kind %d is none", (int)schedule->kind);
     DV_TRY(check_bounds("learning rate", schedule->rate, 0, 1000, error));
@@ -102,6 +103,8 @@ static dv_status parse_settings(const char *text, dv_schedule *made, dv_error *e
 
 dv_status dv_schedule_parse(const char *text, dv_schedule *schedule, dv_error *error) {
     const char *settings;
+    DV_NEED(text);
+    DV_NEED(schedule);
     for (dv_schedule_kind kind = 0; kind < DV_SCHEDULE_KIND_COUNT; kind++) {
         if (!dv_settings_name(text, kinds[kind].name, &settings))
             continue;

@@ -39,6 +39,7 @@ dv_train_options dv_train_options_default(void) {
 }
 
 dv_status dv_train_check(const dv_train_options *options, dv_error *error) {
+    DV_NEED(options);
     DV_TRY(dv_check_count("epochs", options->epochs, 1, MOST_EPOCHS, error));
     DV_TRY(dv_check_count("test every", options->test_every, 1, MOST_EPOCHS, error));
     DV_TRY(dv_check_count("accumulate", options->accumulate, 1, MOST_ACCUMULATE, error));

@@ -1,0 +1,364 @@
+/* NULL in place of each pointer that a public function with a status needs: DV_ERROR_ARGUMENT; and NULL for all that
+ * free and close. public_functions.sh sees to it that none is missing here. */
+#include "check.h"
+#include "folder.h"
+
+#include <division/checkpoint.h>
+#include <division/codec.h>
+#include <division/data.h>
+#include <division/folder.h>
+#include <division/graph.h>
+#include <division/info.h>
+#include <division/json.h>
+#include <division/lmdb.h>
+#include <division/models.h>
+#include <division/npy.h>
+#include <division/picture.h>
+#include <division/recipe.h>
+#include <division/synthetic.h>
+#include <division/train.h>
+
+/* The call has nothing to work on and says so. */
+#define refuses(call) assert_fails(call, DV_ERROR_ARGUMENT, "")
+
+static const dv_map map = {DV_F32, DV_NHWC, 1, 4, 2, {4, 4}};
+static const dv_noise noise; /* may be NULL: zeros */
+static float numbers[256];
+
+static void codecs(void **state) {
+    (void)state;
+    static _Alignas(DV_PACKED_ALIGNMENT) char packed[4096];
+    dv_codec codec;
+    size_t bytes;
+    assert_ok(dv_codec_parse("division", &codec, &error));
+    assert_ok(dv_codec_packed_bytes(&codec, &map, &bytes, &error));
+    refuses(dv_map_check(NULL, &error));
+    refuses(dv_codec_parse(NULL, &codec, &error));
+    refuses(dv_codec_parse("exact", NULL, &error));
+    refuses(dv_codec_packed_bytes(NULL, &map, &bytes, &error));
+    refuses(dv_codec_packed_bytes(&codec, NULL, &bytes, &error));
+    refuses(dv_codec_packed_bytes(&codec, &map, NULL, &error));
+    refuses(dv_codec_encode(NULL, &map, &noise, numbers, packed, bytes, &error));
+    refuses(dv_codec_encode(&codec, NULL, &noise, numbers, packed, bytes, &error));
+    refuses(dv_codec_encode(&codec, &map, &noise, NULL, packed, bytes, &error));
+    refuses(dv_codec_encode(&codec, &map, &noise, numbers, NULL, bytes, &error));
+    refuses(dv_codec_encode_images(NULL, &map, &noise, 0, 1, numbers, packed, bytes, &error));
+    refuses(dv_codec_encode_images(&codec, &map, &noise, 0, 1, NULL, packed, bytes, &error));
+    refuses(dv_codec_decode(NULL, &map, &noise, packed, bytes, numbers, &error));
+    refuses(dv_codec_decode(&codec, NULL, &noise, packed, bytes, numbers, &error));
+    refuses(dv_codec_decode(&codec, &map, &noise, NULL, bytes, numbers, &error));
+    refuses(dv_codec_decode(&codec, &map, &noise, packed, bytes, NULL, &error));
+    refuses(dv_codec_decode_images(NULL, &map, &noise, 0, 1, packed, bytes, numbers, &error));
+    refuses(dv_codec_decode_images(&codec, &map, &noise, 0, 1, packed, bytes, NULL, &error));
+    refuses(dv_map_low_frequency(NULL, 2, numbers, numbers, &error));
+    refuses(dv_map_low_frequency(&map, 2, NULL, numbers, &error));
+    refuses(dv_map_low_frequency(&map, 2, numbers, NULL, &error));
+    refuses(dv_synthetic_map(NULL, 1, numbers, &error));
+    refuses(dv_synthetic_map(&map, 1, NULL, &error));
+}
+
+static const size_t sides[] = {8, 8};
+
+static dv_value images_of(dv_graph *graph) {
+    return dv_graph_input(graph, 3, 2, sides);
+}
+
+/* A call that builds on a fresh `graph` fails, and finishing it tells. */
+#define remembers(call)                                     \
+    do {                                                    \
+        assert_ok(dv_graph_new(DV_F32, 2, &graph, &error)); \
+        assert_true((call) < 0);                            \
+        refuses(dv_graph_finish(graph, 0, &error));         \
+        dv_graph_free(graph);                               \
+    } while (0)
+
+static void graphs(void **state) {
+    (void)state;
+    const dv_convolution_options window = {.channels = 4, .window = dv_window_square(3, 1, 1), .groups = 1};
+    const dv_pooling_options pooling = {.window = dv_window_square(2, 2, 0)};
+    const dv_linear_options linear = {.channels = 4};
+    refuses(dv_graph_new(DV_F32, 2, NULL, &error));
+    refuses(dv_graph_finish(NULL, 0, &error));
+    assert_true(dv_graph_input(NULL, 3, 2, sides) < 0);
+    assert_true(dv_graph_convolution(NULL, "conv", 0, &window) < 0);
+    assert_true(dv_graph_transposed_convolution(NULL, "conv", 0, &window) < 0);
+    assert_true(dv_graph_batch_norm(NULL, "bn", 0) < 0);
+    assert_true(dv_graph_relu(NULL, "relu", 0) < 0);
+    assert_true(dv_graph_max_pooling(NULL, "pool", 0, &pooling) < 0);
+    assert_true(dv_graph_average_pooling(NULL, "pool", 0, &pooling) < 0);
+    assert_true(dv_graph_global_average_pooling(NULL, "pool", 0) < 0);
+    assert_true(dv_graph_dropout(NULL, "drop", 0, 0.5f) < 0);
+    assert_true(dv_graph_linear(NULL, "fc", 0, &linear) < 0);
+    assert_true(dv_graph_sum(NULL, "sum", 0, 0) < 0);
+    assert_true(dv_graph_concatenation(NULL, "cat", (dv_value[]){0}, 1) < 0);
+    dv_graph_free(NULL);
+
+    /* what is missing is told by dv_graph_finish, like everything that goes wrong before */
+    dv_graph *graph;
+    remembers(dv_graph_input(graph, 3, 2, NULL));
+    remembers(dv_graph_convolution(graph, "conv", images_of(graph), NULL));
+    remembers(dv_graph_convolution(graph, NULL, images_of(graph), &window));
+    remembers(dv_graph_transposed_convolution(graph, "conv", images_of(graph), NULL));
+    remembers(dv_graph_transposed_convolution(graph, NULL, images_of(graph), &window));
+    remembers(dv_graph_batch_norm(graph, NULL, images_of(graph)));
+    remembers(dv_graph_relu(graph, NULL, images_of(graph)));
+    remembers(dv_graph_max_pooling(graph, "pool", images_of(graph), NULL));
+    remembers(dv_graph_average_pooling(graph, "pool", images_of(graph), NULL));
+    remembers(dv_graph_global_average_pooling(graph, NULL, images_of(graph)));
+    remembers(dv_graph_dropout(graph, NULL, images_of(graph), 0.5f));
+    remembers(dv_graph_linear(graph, "fc", images_of(graph), NULL));
+    remembers(dv_graph_sum(graph, NULL, images_of(graph), 0));
+    remembers(dv_graph_concatenation(graph, "cat", NULL, 2));
+    remembers(dv_graph_concatenation(graph, NULL, (dv_value[]){images_of(graph)}, 1));
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+typedef struct network {
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_run *run;
+    dv_dataset *data;
+} network;
+
+static network network_new(void) {
+    network n;
+    const dv_plan_options options = dv_plan_options_default();
+    assert_ok(dv_model_build("resnet20", DV_F32, 2, 10, 16, &n.graph, &error));
+    assert_ok(dv_plan_new(n.graph, &options, &n.plan, &error));
+    assert_ok(dv_run_new(n.plan, 1, &n.run, &error));
+    assert_ok(dv_dataset_open("synthetic:side=16,train=4,test=2", &n.data, &error));
+    return n;
+}
+
+static void network_free(network n) {
+    dv_dataset_close(n.data);
+    dv_run_free(n.run);
+    dv_plan_free(n.plan);
+    dv_graph_free(n.graph);
+}
+
+static void plans_and_runs(void **state) {
+    (void)state;
+    network n = network_new();
+    dv_plan_options options = dv_plan_options_default();
+    const dv_model *model;
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_run *run;
+    dv_step_result result;
+    refuses(dv_model_find(NULL, &model, &error));
+    refuses(dv_model_find("resnet20", NULL, &error));
+    refuses(dv_model_build(NULL, DV_F32, 2, 10, 16, &graph, &error));
+    refuses(dv_model_build("resnet20", DV_F32, 2, 10, 16, NULL, &error));
+    refuses(dv_plan_new(NULL, &options, &plan, &error));
+    refuses(dv_plan_new(n.graph, NULL, &plan, &error));
+    refuses(dv_plan_new(n.graph, &options, NULL, &error));
+    options.method = NULL;
+    refuses(dv_plan_new(n.graph, &options, &plan, &error));
+    refuses(dv_run_new(NULL, 1, &run, &error));
+    refuses(dv_run_new(n.plan, 1, NULL, &error));
+    refuses(dv_run_train(NULL, 0, 0, 1, &result, &error));
+    refuses(dv_run_train(n.run, 0, 0, 1, NULL, &error));
+    refuses(dv_run_evaluate(NULL, &result, &error));
+    refuses(dv_run_evaluate(n.run, NULL, &error));
+    dv_run_free(NULL);
+    dv_plan_free(NULL);
+    network_free(n);
+}
+
+/* A plan holds its graph and a run its plan, whoever is freed first. */
+static void any_order_of_freeing(void **state) {
+    (void)state;
+    network n = network_new();
+    dv_step_result result;
+    dv_run *second;
+    assert_ok(dv_run_new(n.plan, 2, &second, &error));
+    dv_graph_free(n.graph);
+    dv_plan_free(n.plan);
+    memset(dv_run_input(second), 0, dv_map_bytes(dv_run_input_map(second)));
+    dv_run_free(n.run);
+    for (int i = 0; i < 2; i++)
+        dv_run_labels(second)[i] = i;
+    assert_ok(dv_run_train(second, 0, 0, 1, &result, &error));
+    dv_run_free(second);
+    dv_dataset_close(n.data);
+}
+
+static void training(void **state) {
+    (void)state;
+    network n = network_new();
+    dv_train_options options = dv_train_options_default();
+    dv_train_state at = dv_train_state_default();
+    dv_train_result result;
+    dv_test_result tested;
+    refuses(dv_sgd_check(NULL, &error));
+    refuses(dv_schedule_check(NULL, &error));
+    refuses(dv_schedule_parse(NULL, &options.schedule, &error));
+    refuses(dv_schedule_parse("cosine", NULL, &error));
+    refuses(dv_mix_check(NULL, &error));
+    refuses(dv_train_check(NULL, &error));
+    refuses(dv_train(NULL, n.plan, n.data, &options, NULL, &at, &result, &error));
+    refuses(dv_train(n.run, NULL, n.data, &options, NULL, &at, &result, &error));
+    refuses(dv_train(n.run, n.plan, NULL, &options, NULL, &at, &result, &error));
+    refuses(dv_train(n.run, n.plan, n.data, NULL, NULL, &at, &result, &error));
+    refuses(dv_train(n.run, n.plan, n.data, &options, NULL, NULL, &result, &error));
+    refuses(dv_train(n.run, n.plan, n.data, &options, NULL, &at, NULL, &error));
+    refuses(dv_test(NULL, n.data, DV_TEST, NULL, NULL, &tested, &error));
+    refuses(dv_test(n.run, NULL, DV_TEST, NULL, NULL, &tested, &error));
+    refuses(dv_test(n.run, n.data, DV_TEST, NULL, NULL, NULL, &error));
+    network_free(n);
+}
+
+static void checkpoints_and_folders(void **state) {
+    network n = network_new();
+    char path[FOLDER_PATH_BYTES], run_path[FOLDER_PATH_BYTES], text[DV_EPOCH_JSON_BYTES];
+    const dv_checkpoint_content content = {.run = n.run}, nothing = {0}, notes = {.run = n.run, .note_count = 1};
+    const dv_checkpoint_choice choice = {0};
+    dv_train_state at;
+    dv_checkpoint *checkpoint;
+    dv_folder *opened;
+    folder_path(state, "file", path);
+    folder_path(state, ".", run_path);
+    refuses(dv_checkpoint_write(NULL, &content, &error));
+    refuses(dv_checkpoint_write(path, NULL, &error));
+    refuses(dv_checkpoint_write(path, &nothing, &error));
+    refuses(dv_checkpoint_write(path, &notes, &error));
+    assert_ok(dv_checkpoint_write(path, &content, &error));
+    refuses(dv_checkpoint_open(NULL, &checkpoint, &error));
+    refuses(dv_checkpoint_open(path, NULL, &error));
+    assert_ok(dv_checkpoint_open(path, &checkpoint, &error));
+    refuses(dv_checkpoint_load(NULL, &choice, n.run, NULL, NULL, &error));
+    refuses(dv_checkpoint_load(checkpoint, NULL, n.run, NULL, NULL, &error));
+    refuses(dv_checkpoint_load(checkpoint, &choice, NULL, NULL, NULL, &error));
+    refuses(dv_checkpoint_resume(NULL, n.run, &at, NULL, NULL, &error));
+    refuses(dv_checkpoint_resume(checkpoint, NULL, &at, NULL, NULL, &error));
+    refuses(dv_checkpoint_resume(checkpoint, n.run, NULL, NULL, NULL, &error));
+    dv_checkpoint_close(checkpoint);
+    dv_checkpoint_close(NULL);
+
+    refuses(dv_folder_open(NULL, DV_FOLDER_NEW, &opened, &error));
+    refuses(dv_folder_open(run_path, DV_FOLDER_NEW, NULL, &error));
+    assert_ok(dv_folder_open(run_path, DV_FOLDER_NEW, &opened, &error));
+    refuses(dv_folder_write(NULL, "a", "text", &error));
+    refuses(dv_folder_write(opened, NULL, "text", &error));
+    refuses(dv_folder_write(opened, "a", NULL, &error));
+    refuses(dv_folder_save(NULL, "a", &content, &error));
+    refuses(dv_folder_save(opened, NULL, &content, &error));
+    refuses(dv_folder_save(opened, "a", NULL, &error));
+    refuses(dv_folder_log(NULL, &(dv_epoch_record){0}, &error));
+    refuses(dv_folder_log(opened, NULL, &error));
+    refuses(dv_epoch_json(NULL, text, &error));
+    refuses(dv_epoch_json(&(dv_epoch_record){0}, NULL, &error));
+    dv_folder_close(opened);
+    dv_folder_close(NULL);
+    network_free(n);
+}
+
+static void data(void **state) {
+    (void)state;
+    network n = network_new();
+    const dv_loader_options options = {.batch = 2};
+    dv_dataset *opened;
+    dv_loader *loader;
+    dv_augmentation augmentation;
+    dv_loader_speed speed;
+    uint8_t *images = calloc(2, 16 * 16 * 3 * sizeof(float));
+    int32_t labels[2];
+    size_t count;
+    assert_non_null(images);
+    refuses(dv_dataset_open(NULL, &opened, &error));
+    refuses(dv_dataset_open("synthetic", NULL, &error));
+    refuses(dv_dataset_label(NULL, DV_TEST, 0, labels, &error));
+    refuses(dv_dataset_label(n.data, DV_TEST, 0, NULL, &error));
+    refuses(dv_dataset_load(NULL, DV_TEST, 0, images, labels, &error));
+    refuses(dv_dataset_load(n.data, DV_TEST, 0, NULL, labels, &error));
+    refuses(dv_dataset_load(n.data, DV_TEST, 0, images, NULL, &error));
+    refuses(dv_augmentation_parse(NULL, &augmentation, &error));
+    refuses(dv_augmentation_parse("none", NULL, &error));
+    refuses(dv_loader_new(NULL, &options, &loader, &error));
+    refuses(dv_loader_new(n.data, NULL, &loader, &error));
+    refuses(dv_loader_new(n.data, &options, NULL, &error));
+    assert_ok(dv_loader_new(n.data, &options, &loader, &error));
+    refuses(dv_loader_fill(NULL, 0, 0, images, labels, &count, &error));
+    refuses(dv_loader_fill(loader, 0, 0, NULL, labels, &count, &error));
+    refuses(dv_loader_fill(loader, 0, 0, images, NULL, &count, &error));
+    refuses(dv_loader_fill(loader, 0, 0, images, labels, NULL, &error));
+    refuses(dv_loader_fill_bytes(NULL, 0, 0, images, labels, &count, &error));
+    refuses(dv_loader_fill_bytes(loader, 0, 0, NULL, labels, &count, &error));
+    refuses(dv_loader_fill_bytes(loader, 0, 0, images, NULL, &count, &error));
+    refuses(dv_loader_fill_bytes(loader, 0, 0, images, labels, NULL, &error));
+    refuses(dv_loader_measure(NULL, &options, 0.1, &speed, &error));
+    refuses(dv_loader_measure(n.data, NULL, 0.1, &speed, &error));
+    refuses(dv_loader_measure(n.data, &options, 0.1, NULL, &error));
+    dv_loader_free(loader);
+    dv_loader_free(NULL);
+    dv_dataset_close(NULL);
+    free(images);
+    network_free(n);
+}
+
+static void files(void **state) {
+    (void)state;
+    const dv_lmdb_options options = dv_lmdb_options_default();
+    dv_lmdb_result result;
+    dv_npy array = {.rank = 1, .shape = {1}, .data = numbers, .bytes = sizeof *numbers};
+    dv_recipe *recipe;
+    refuses(dv_lmdb_convert(NULL, "b", &options, NULL, &result, &error));
+    refuses(dv_lmdb_convert("a", NULL, &options, NULL, &result, &error));
+    refuses(dv_lmdb_convert("a", "b", NULL, NULL, &result, &error));
+    refuses(dv_lmdb_convert("a", "b", &options, NULL, NULL, &error));
+    refuses(dv_lmdb_verify(NULL, NULL, &result, &error));
+    refuses(dv_lmdb_verify("b", NULL, NULL, &error));
+    refuses(dv_npy_read(NULL, &array, &error));
+    refuses(dv_npy_read("a", NULL, &error));
+    refuses(dv_npy_parse(NULL, numbers, 4, &array, &error));
+    refuses(dv_npy_parse("a", NULL, 4, &array, &error));
+    refuses(dv_npy_parse("a", numbers, 4, NULL, &error));
+    refuses(dv_npy_write(NULL, &array, &error));
+    refuses(dv_npy_write("a", NULL, &error));
+    dv_npy_free(NULL);
+    refuses(dv_recipe_read(NULL, &recipe, &error));
+    refuses(dv_recipe_read("a", NULL, &error));
+    refuses(dv_recipe_parse(NULL, "a = b", 5, &recipe, &error));
+    refuses(dv_recipe_parse("a", NULL, 5, &recipe, &error));
+    refuses(dv_recipe_parse("a", "a = b", 5, NULL, &error));
+    dv_recipe_free(NULL);
+}
+
+static void pictures(void **state) {
+    (void)state;
+    dv_picture picture;
+    refuses(dv_picture_new(NULL, 8, 8, DV_WHITE, &error));
+    assert_ok(dv_picture_new(&picture, 8, 8, DV_WHITE, &error));
+    refuses(dv_picture_write(NULL, "a", &error));
+    refuses(dv_picture_write(&picture, NULL, &error));
+    dv_picture_free(&picture);
+    dv_picture_free(NULL);
+}
+
+static void json(void **state) {
+    (void)state;
+    dv_json writer;
+    refuses(dv_json_finish(NULL, &error));
+    dv_json_to_buffer(&writer, NULL, 8);
+    dv_json_null(&writer, NULL);
+    assert_int_not_equal(dv_json_finish(&writer, NULL), DV_OK);
+    refuses(dv_isa_picked(NULL, &error));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codecs),
+        cmocka_unit_test(graphs),
+        cmocka_unit_test(plans_and_runs),
+        cmocka_unit_test(any_order_of_freeing),
+        cmocka_unit_test(training),
+        cmocka_unit_test_setup_teardown(checkpoints_and_folders, folder_new, folder_free),
+        cmocka_unit_test(data),
+        cmocka_unit_test(files),
+        cmocka_unit_test(pictures),
+        cmocka_unit_test(json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
