@@ -3,8 +3,8 @@
 # DV_PROGRAM is the program, DV_TEMP an empty folder, DV_SHARED (or ../shared) may have photographs.
 source "$DV_SOURCE_DIR/tests/calls.bash"
 subcommand=(data)
-server=
-trap '[[ -z $server ]] || kill "$server" 2>/dev/null' EXIT
+servers=()
+trap '((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null' EXIT
 
 # ---- wrong calls -----------------------------------------------------------------------------
 
@@ -133,13 +133,19 @@ with tarfile.open("evil.tar.gz", "w:gz") as archive:
     archive.addfile(entry, io.BytesIO(b"evil"))
 END
 cat >server.py <<'END'
-import http.server, os, re, sys
+import http.server, os, re, ssl, sys
 breaks = [2]
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         name = self.path.strip("/")
         ranges = not name.startswith("whole-")
         name = name.removeprefix("whole-")
+        if name == "circle":
+            self.send_response(302)
+            self.send_header("Location", "/circle")
+            return self.end_headers()
+        if name == "trouble":
+            return self.send_error(503)
         if not os.path.exists(name):
             return self.send_error(404)
         data = open(name, "rb").read()
@@ -162,15 +168,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+if len(sys.argv) > 1:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_port, flush=True)
 server.serve_forever()
 END
-python3 server.py >port &
-server=$!
-for ((i = 0; i < 100; i++)); do
-    [[ ! -s port ]] || break
-    sleep 0.1
-done
+# serve PORT [CERTIFICATE]: starts it; its number goes to the file PORT.
+serve() {
+    python3 server.py "${@:2}" >"$1" &
+    servers+=($!)
+    for ((i = 0; i < 100; i++)); do
+        [[ ! -s $1 ]] || break
+        sleep 0.1
+    done
+}
+serve port
 url=http://127.0.0.1:$(<port)
 digest=$(md5sum archive.tar.gz | cut -d' ' -f1)
 
@@ -199,11 +213,29 @@ prints '2 files in other*'
 run fetch cifar100 wrong --url "$url/archive.tar.gz"
 fails_like 1 "what came from * is not what was published: its MD5 is $digest, not 03b5dce01913d631647c71ecec9e9cb8: call it again"
 [[ -z $(ls wrong) ]] || complain "expected nothing to be left"
+run fetch cifar100 wrong --url "$url/archive.tar.gz" --md5 "${digest//[0-9]/0}"
+fails_like 1 "what came from * is not what --md5 says: its MD5 is $digest, not ${digest//[0-9]/0}: check the digest, or call it again"
+run fetch cifar100 wrong --url "$url/archive.tar.gz" --md5 "${digest}0"
+fails 2 "--md5: '${digest}0' is no MD5: give its 32 hexadecimal digits"
+run fetch cifar100 upper --url "$url/archive.tar.gz" --md5 "${digest^^}"
+prints '2 files in upper*'
 mkdir there && cp archive.tar.gz there/cifar100.tar.gz.part
 run fetch cifar100 there --url "$url/archive.tar.gz" --md5 "$digest" --quiet
 prints ''
 run fetch cifar100 none --url "$url/missing"
-fails_like 1 "could not download $url/missing: *404*"
+fails_like 1 "could not download $url/missing: *404: check the address, or give another with --url"
+run fetch cifar100 none --url "$url/circle"
+fails_like 1 "could not download $url/circle: *redirect*: check the address, or give another with --url"
+run fetch cifar100 none --url "gibberish://here"
+fails_like 1 "could not download gibberish://here: *: check the address, or give another with --url"
+if openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -keyout key.pem -out certificate.pem 2>/dev/null; then
+    cat key.pem >>certificate.pem
+    serve secure_port certificate.pem
+    run fetch cifar100 none --url "https://127.0.0.1:$(<secure_port)/archive.tar.gz"
+    fails_like 1 "could not download https://*certificate*: install the system's certificates (ca-certificates), and check its clock"
+fi
+run fetch cifar100 none --url "$url/trouble"
+fails_like 1 "could not download $url/trouble: *503: call it again: it goes on"
 echo 'not an archive' >text
 run fetch cifar100 none --url "$url/text" --md5 "$(md5sum text | cut -d' ' -f1)"
 fails_like 1 "*the archive is damaged"

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,9 +63,13 @@ static int check_digest(const settings *chosen, const char *path) {
     char found[MD5_TEXT];
     if (!find_digest(path, found))
         return cli_fail("could not read %s: %s: call it again", path, strerror(errno));
-    if (strcmp(found, chosen->digest) == 0)
+    if (strcasecmp(found, chosen->digest) == 0)
         return CLI_SUCCESS;
     unlink(path);
+    if (chosen->digest != chosen->set->md5)
+        return cli_fail("what came from %s is not what --md5 says: its MD5 is %s, not %s: check the digest, or call it "
+                        "again",
+                        chosen->url, found, chosen->digest);
     return cli_fail("what came from %s is not what was published: its MD5 is %s, not %s: call it again", chosen->url,
                     found, chosen->digest);
 }
@@ -90,6 +95,8 @@ static int fetch(const settings *chosen) {
 
 static int run(const settings *chosen) {
     dv_error error;
+    if (strlen(chosen->digest) != MD5_TEXT - 1 || strspn(chosen->digest, "0123456789abcdefABCDEF") != MD5_TEXT - 1)
+        return cli_wrong_call("--md5: '%s' is no MD5: give its %d hexadecimal digits", chosen->digest, MD5_TEXT - 1);
     if (strlen(chosen->folder) > PATH_BYTES / 2)
         return cli_wrong_call("data fetch: the name of the folder is too long");
     if (mkdir(chosen->folder, 0777) != 0 && errno != EEXIST)

@@ -12,7 +12,10 @@
 
 #include <curl/curl.h>
 
-enum { STALLED_SECONDS = 60, CONNECT_SECONDS = 30, NOTHING_LEFT = 416 };
+enum { STALLED_SECONDS = 60, CONNECT_SECONDS = 30, MOST_REDIRECTIONS = 20 };
+
+/* Answers of a server that mean something to us. */
+enum { REQUEST_WRONG = 400, REQUEST_TIMEOUT = 408, NOTHING_LEFT = 416, TOO_MANY_REQUESTS = 429, SERVER_TROUBLE = 500 };
 
 typedef struct transfer {
     CURL *curl;
@@ -44,6 +47,7 @@ static void set_options(transfer *t) {
     curl_easy_setopt(t->curl, CURLOPT_ERRORBUFFER, t->message);
     curl_easy_setopt(t->curl, CURLOPT_FAILONERROR, 1L);
     curl_easy_setopt(t->curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTIONS);
     curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
     curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -76,6 +80,37 @@ static CURLcode attempt(transfer *t, const char *mode, long *answer, int *write_
     return code;
 }
 
+/* What to do about a failure. Calling again is told only where it can help. */
+static const char *advice(CURLcode code, long answer) {
+    static const char address[] = "check the address, or give another with --url",
+                      certificates[] = "install the system's certificates (ca-certificates), and check its clock",
+                      again[] = "call it again: it goes on";
+    static const struct {
+        CURLcode code;
+        const char *text;
+    } known[] = {
+        {CURLE_UNSUPPORTED_PROTOCOL, address},
+        {CURLE_URL_MALFORMAT, address},
+        {CURLE_TOO_MANY_REDIRECTS, address},
+        {CURLE_REMOTE_ACCESS_DENIED, address},
+        {CURLE_REMOTE_FILE_NOT_FOUND, address},
+        {CURLE_FILE_COULDNT_READ_FILE, address},
+        {CURLE_COULDNT_RESOLVE_HOST, "check the network and the address, then call it again: it goes on"},
+        {CURLE_PEER_FAILED_VERIFICATION, certificates},
+        {CURLE_SSL_CACERT_BADFILE, certificates},
+        {CURLE_SSL_ISSUER_ERROR, certificates},
+    };
+    if (code == CURLE_HTTP_RETURNED_ERROR)
+        return answer >= REQUEST_WRONG && answer < SERVER_TROUBLE && answer != REQUEST_TIMEOUT &&
+                       answer != TOO_MANY_REQUESTS
+                   ? address
+                   : again;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code)
+            return known[i].text;
+    return again;
+}
+
 static dv_status run(transfer *t, dv_error *error) {
     long answer;
     int write_error;
@@ -89,8 +124,8 @@ static dv_status run(transfer *t, dv_error *error) {
     if (code == CURLE_WRITE_ERROR)
         return cli_error(error, DV_ERROR_IO, "could not write %.120s: %s: make room, or choose another place", t->path,
                          write_error != 0 ? strerror(write_error) : "it failed");
-    return cli_error(error, DV_ERROR_IO, "could not download %.100s: %.100s: call it again: it goes on", t->url,
-                     t->message[0] != '\0' ? t->message : curl_easy_strerror(code));
+    return cli_error(error, DV_ERROR_IO, "could not download %.90s: %.70s: %s", t->url,
+                     t->message[0] != '\0' ? t->message : curl_easy_strerror(code), advice(code, answer));
 }
 
 dv_status download(const char *url, const char *path, cli_live *line, dv_error *error) {
