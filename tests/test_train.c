@@ -388,28 +388,66 @@ static void test_failures(void **state) {
     fixture_free(f);
 }
 
-/* A learning rate that explodes is told with step and rate. */
+/* Trains until it fails of numbers that are not finite, or too large, and tells what to do about that. */
+static void expect_explosion(fixture *f, const char *what, const char *advice) {
+    dv_error error = {0};
+    f->options.schedule.kind = DV_SCHEDULE_CONSTANT;
+    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error);
+    assert_int_equal(status, DV_ERROR_NONFINITE);
+    if (strncmp(error.text, "step ", 5) != 0 || !strstr(error.text, what) || !strstr(error.text, advice))
+        fail_msg("\"%s\": expected \"step\", \"%s\" and \"%s\"", error.text, what, advice);
+    fixture_free(f);
+}
+
+/* A learning rate that explodes. */
 static void test_explosion(void **state) {
     (void)state;
     fixture *f = fixture_new("none");
     f->options.epochs = 16;
     f->options.schedule.rate = 1000;
-    f->options.schedule.kind = DV_SCHEDULE_CONSTANT;
     f->options.sgd.weight_decay = 1;
-    dv_error error = {0};
-    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error);
-    assert_int_equal(status, DV_ERROR_NONFINITE);
-    assert_non_null(strstr(error.text, "step "));
-    assert_non_null(strstr(error.text, "1000"));
-    fixture_free(f);
+    expect_explosion(f, "", "use a learning rate (--lr) below 1000 or a warm-up (--warmup), or check the data");
+}
+
+static const dv_run_parameter *parameter_named(const dv_run *run, const char *name) {
+    const dv_run_parameter *p = NULL;
+    for (size_t i = 0; (p = dv_run_parameter_at(run, i)) && strcmp(p->name, name) != 0; i++)
+        continue;
+    assert_non_null(p);
+    return p;
+}
+
+/* A loss that grows without bound, in numbers that are all finite; with a warm-up, which was too short. */
+static void test_divergence(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    const dv_run_parameter *weight = parameter_named(f->run, "fc.weight");
+    for (size_t i = 0; i < weight->count; i++)
+        weight->data[i] *= 1e9f;
+    f->options.schedule.rate = 0.5;
+    f->options.schedule.warmup = 1;
+    expect_explosion(f, "training diverges: the loss is ", "or a longer warm-up (--warmup), or check the data");
+}
+
+/* Logits of a test after an epoch, whose training went well. */
+static void test_divergence_in_a_test(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    const dv_run_parameter *variance = parameter_named(f->run, "norm.running_var");
+    for (size_t i = 0; i < variance->count; i++)
+        variance->data[i] = NAN;
+    expect_explosion(f, "test, batch 1: norm: ", "use a learning rate (--lr) below 0.1 or a warm-up (--warmup)");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records),         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_accumulation),    cmocka_unit_test(test_stops),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_does_not_begin),  cmocka_unit_test(test_explosion), cmocka_unit_test(test_other_states),
-        cmocka_unit_test(test_saves_meanwhile), cmocka_unit_test(test_average),   cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_records),        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_goes_on),        cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_stops),          cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_does_not_begin), cmocka_unit_test(test_explosion),
+        cmocka_unit_test(test_divergence),     cmocka_unit_test(test_divergence_in_a_test),
+        cmocka_unit_test(test_other_states),   cmocka_unit_test(test_saves_meanwhile),
+        cmocka_unit_test(test_average),        cmocka_unit_test(test_speed),
         cmocka_unit_test(test_tests_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,18 +137,18 @@ fails 2 "--mixup: '101' is not what it takes: give a number from 0 to 100"
 
 # A learning rate that explodes: told with step and rate, and the log of what was before stays.
 run "${tiny[@]}" --data synthetic:train=64,test=8 --lr 1000 --momentum 0.99 --schedule constant --epochs 20 --out explodes
-[[ $code == 1 && $messages == 'division: step '[0-9]*': '*': check the data, or use a learning rate below 1000, or a warm-up' ]] || complain "expected a message with step and learning rate"
+[[ $code == 1 && $messages == 'division: step '[0-9]*': '*': use a learning rate (--lr) below 1000 or a warm-up (--warmup), or check the data' ]] || complain "expected a message with step and learning rate"
 
 # Likewise where a step, here an epoch, takes eight batches: it is the step that is told.
 run "${tiny[@]}" --data synthetic:train=64,test=8 --lr 1000 --momentum 0.99 --schedule constant --epochs 100 --test-every 100 --accumulate 8 --out gathers
-[[ $code == 1 && $messages == "division: step $(wc -l <gathers/log.jsonl): "*': check the data, or use a learning rate below 1000, or a warm-up' ]] || complain "expected a message with the step"
+[[ $code == 1 && $messages == "division: step $(wc -l <gathers/log.jsonl): "*': use a learning rate (--lr) below 1000 or a warm-up (--warmup), or check the data' ]] || complain "expected a message with the step"
 
 # A NaN among the weights: told with step and layer. The first array begins behind the header.
 cp options/best.safetensors nan.safetensors
 start=$((8 + $(od -An -t u8 -N 8 nan.safetensors)))
 printf '\x00\x00\xc0\x7f' | dd of=nan.safetensors bs=1 seek=$start conv=notrunc 2>/dev/null
 run "${tiny[@]}" --data synthetic:train=32,test=8 --init nan.safetensors --classes 12 --quiet
-[[ $code == 1 && $messages == 'division: step 0: conv1: '*NaN*': check the data, or use a learning rate below '* ]] || complain "expected a message with step and layer"
+[[ $code == 1 && $messages == 'division: step 0: conv1: '*NaN*': use a learning rate (--lr) below '* ]] || complain "expected a message with step and layer"
 
 # A plan that does not fit: what it takes, and what would fit.
 run --model resnet50 --batch 20000 --data synthetic:side=224 --method none

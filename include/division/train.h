@@ -218,7 +218,8 @@ typedef struct dv_train_result {
 /* Trains the run on the data, tests it after each epoch with running statistics (with averages, where there are), and
  * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's. Images are
  * made with the side of the run's input, which must be a square of three channels; its classes must be at least the
- * data's. A loss that is not finite is DV_ERROR_NONFINITE with step and learning rate. */
+ * data's. A loss that is not finite, or more than a million, is
+ * DV_ERROR_NONFINITE with step and learning rate. */
 DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
                           const dv_train_calls *calls, dv_train_state *state, dv_train_result *result, dv_error *error);
 

@@ -62,12 +62,9 @@ static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_
     calls->progress(calls->context, &progress);
 }
 
-/* Adds the batch, from 1, to what it says when it failed, and what may help. */
+/* Adds the batch, from 1, to what it says when it failed. */
 static dv_status explain(dv_error *error, dv_status status, size_t batch) {
-    if (error == NULL)
-        return status;
-    const char *advice = status == DV_ERROR_NONFINITE ? ": check the data and the training of these weights" : "";
-    return dv_fail(error, status, "test, batch %zu: %.180s%s", batch, error->text, advice);
+    return error == NULL ? status : dv_fail(error, status, "test, batch %zu: %.200s", batch, error->text);
 }
 
 dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
@@ -96,6 +93,8 @@ dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_
     DV_TRY(dv_make_loader(run, data, split, false, 0, loading, &loader, error));
     dv_status status = dv_test_epoch(run, loader, 1, 1, calls, &sum, error);
     dv_loader_free(loader);
+    if (status == DV_ERROR_NONFINITE && error != NULL)
+        return dv_fail(error, status, "%.200s: check the data and the training of these weights", error->text);
     DV_TRY(status);
     *result = (dv_test_result){.loss = dv_mean(sum.loss, sum.images),
                                .top1 = dv_percent(sum.correct, sum.images),

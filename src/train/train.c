@@ -12,6 +12,9 @@ enum { MOST_EPOCHS = 100000, MOST_ACCUMULATE = 65536 };
 
 static const double MOST_SAVE_SECONDS = 1e6;
 
+/* Of a batch: losses that were larger have not been seen to come back. */
+static const double LARGEST_LOSS = 1e6;
+
 typedef struct training {
     dv_run *run;
     const dv_plan *plan;
@@ -166,13 +169,14 @@ static dv_status save_meanwhile(training *t, dv_error *error) {
 /* ---- steps --------------------------------------------------------------------------------- */
 
 /* Adds the step to what a batch that failed says, and what may help. */
-static dv_status explain(dv_error *error, dv_status status, uint64_t step, double rate) {
+static dv_status explain(const training *t, dv_error *error, dv_status status, uint64_t step, double rate) {
     if (error == NULL)
         return status;
     if (status != DV_ERROR_NONFINITE)
         return dv_fail(error, status, "step %llu: %s", (unsigned long long)step, error->text);
-    return dv_fail(error, status, "step %llu: %.150s: check the data, or use a learning rate below %g, or a warm-up",
-                   (unsigned long long)step, error->text, rate);
+    return dv_fail(
+        error, status, "step %llu: %.130s: use a learning rate (--lr) below %g or a %s (--warmup), or check the data",
+        (unsigned long long)step, error->text, rate, t->options->schedule.warmup > 0 ? "longer warm-up" : "warm-up");
 }
 
 /* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all. */
@@ -185,10 +189,10 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double ra
     dv_mix_batch(&options->mix, options->seed, number, t->run);
     dv_status status =
         dv_run_train(t->run, number, (float)options->label_smoothing, 1 / (float)options->accumulate, &result, error);
-    if (status == DV_OK && !isfinite(result.loss))
-        status = dv_fail(error, DV_ERROR_NONFINITE, "the loss is %g", result.loss);
+    if (status == DV_OK && !(result.loss <= LARGEST_LOSS))
+        status = dv_fail(error, DV_ERROR_NONFINITE, "training diverges: the loss is %.3g", result.loss);
     if (status != DV_OK)
-        return explain(error, status, t->state->step, rate);
+        return explain(t, error, status, t->state->step, rate);
     dv_tally_add(sum, &result, count);
     return DV_OK;
 }
@@ -256,7 +260,9 @@ static dv_status try_test(training *t, dv_epoch_record *record, dv_error *error)
 /* The same. A test that fails leaves what was trained before it, unless that is what is wrong. */
 static dv_status test_epoch(training *t, dv_epoch_record *record, dv_error *error) {
     dv_status status = try_test(t, record, error);
-    if (status != DV_OK && status != DV_ERROR_NONFINITE)
+    if (status == DV_ERROR_NONFINITE)
+        return explain(t, error, status, t->state->step - 1, record->learning_rate);
+    if (status != DV_OK)
         (void)save(t, NULL);
     return status;
 }
