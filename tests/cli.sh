@@ -222,6 +222,21 @@ for shape in '' 3 3x 3x0 ax2 1x2x3x4x5x6 3x5x; do
     fails 2 "synthetic: its shape is not one: give synthetic:NxCxHxW, with 0 to 3 sides"
 done
 
+# ---- plans ------------------------------------------------------------------------------------
+
+# The figures of a plan that does not fit are printed, and it fails; for another machine it does not.
+vast=(plan --model resnet20 --method none --batch 1048576)
+for json in '' --json; do
+    run "${vast[@]}" $json
+    [[ $code == 1 && $output == *planned* && $output == *available* && $messages == 'division: it does not fit: '*' planned, '*' available: use a smaller batch or a method that keeps less, or --elsewhere to plan for another machine' ]] ||
+        complain "expected figures and a failure"
+    run "${vast[@]}" --elsewhere $json
+    prints '*planned*'
+    [[ $output != *available* ]] || complain "what is available here does not matter"
+done
+run plan --model resnet20 --batch 1
+prints '*available *'
+
 # ---- the environment --------------------------------------------------------------------------
 
 # settings [NAME=VALUE...]: what OpenMP's library is told, each time that it is loaded.

@@ -5,7 +5,15 @@
 #include <division/graph.h>
 #include <division/json.h>
 #include <division/models.h>
+#include <stdint.h>
 #include <stdio.h>
+
+typedef struct plan_settings {
+    const char *model, *method;
+    int batch, classes, side, precision, elsewhere, json;
+} plan_settings;
+
+static const char *const precisions[] = {"f32", "bf16", NULL};
 
 /* "64x56x56". */
 static const char *shape_text(const dv_map *map, char *text, size_t bytes) {
@@ -27,7 +35,8 @@ static void print_rows(const dv_plan *plan) {
     }
 }
 
-static void print_totals(const dv_plan_summary *t) {
+/* `available` is SIZE_MAX if it does not matter. */
+static void print_totals(const dv_plan_summary *t, size_t available) {
     char text[CLI_BYTES_TEXT];
     printf("\n");
     cli_line("parameters", "%s", cli_bytes_text((double)t->parameters, text));
@@ -37,19 +46,19 @@ static void print_totals(const dv_plan_summary *t) {
     cli_line("activations", "%s", cli_bytes_text((double)t->activations, text));
     cli_line("workspace", "%s", cli_bytes_text((double)t->workspace, text));
     cli_line("planned", "%s", cli_bytes_text((double)t->planned, text));
-    cli_line("available", "%s", cli_bytes_text((double)dv_memory_available(), text));
+    if (available != SIZE_MAX)
+        cli_line("available", "%s", cli_bytes_text((double)available, text));
 }
 
-static void print_json(const dv_plan *plan, const char *model, size_t batch, const char *method,
-                       const char *precision) {
+static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t available) {
     dv_plan_summary t = dv_plan_totals(plan);
     dv_json json;
     dv_json_to_file(&json, stdout);
     dv_json_object(&json, NULL);
-    dv_json_text(&json, "model", model);
-    dv_json_unsigned(&json, "batch", batch);
-    dv_json_text(&json, "method", method);
-    dv_json_text(&json, "precision", precision);
+    dv_json_text(&json, "model", chosen->model);
+    dv_json_integer(&json, "batch", chosen->batch);
+    dv_json_text(&json, "method", chosen->method);
+    dv_json_text(&json, "precision", precisions[chosen->precision]);
     dv_json_array(&json, "layers");
     for (size_t i = 0; dv_plan_row_at(plan, i); i++) {
         const dv_plan_row *row = dv_plan_row_at(plan, i);
@@ -72,52 +81,70 @@ static void print_json(const dv_plan *plan, const char *model, size_t batch, con
     dv_json_unsigned(&json, "activation_bytes", t.activations);
     dv_json_unsigned(&json, "workspace_bytes", t.workspace);
     dv_json_unsigned(&json, "planned_bytes", t.planned);
+    if (available != SIZE_MAX)
+        dv_json_unsigned(&json, "available_bytes", available);
     dv_json_end(&json);
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
 }
 
+/* Says so if the plan takes more than there is. */
+static int check_fit(size_t planned, size_t available) {
+    char need[CLI_BYTES_TEXT], have[CLI_BYTES_TEXT];
+    if (planned <= available)
+        return cli_finish();
+    return cli_fail("it does not fit: %s planned, %s available: use a smaller batch or a method that keeps less, or "
+                    "--elsewhere to plan for another machine",
+                    cli_bytes_text((double)planned, need), cli_bytes_text((double)available, have));
+}
+
+static int print_plan(const dv_plan *plan, const plan_settings *chosen) {
+    dv_plan_summary totals = dv_plan_totals(plan);
+    size_t available = chosen->elsewhere ? SIZE_MAX : dv_memory_available();
+    if (chosen->json) {
+        print_json(plan, chosen, available);
+    } else {
+        print_rows(plan);
+        print_totals(&totals, available);
+    }
+    return check_fit(totals.planned, available);
+}
+
+static int run(const plan_settings *chosen) {
+    dv_plan_options options = dv_plan_options_default();
+    options.method = chosen->method;
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_error error;
+    if (dv_model_build(chosen->model, chosen->precision ? DV_BF16 : DV_F32, (size_t)chosen->batch,
+                       (size_t)chosen->classes, (size_t)chosen->side, &graph, &error) != DV_OK)
+        return cli_report(&error);
+    dv_status status = dv_plan_new(graph, &options, &plan, &error);
+    int code = status == DV_OK ? print_plan(plan, chosen) : cli_report(&error);
+    if (status == DV_OK)
+        dv_plan_free(plan);
+    dv_graph_free(graph);
+    return code;
+}
+
 int cli_plan(int argc, char **argv) {
-    static const char *const precisions[] = {"f32", "bf16", NULL};
-    const char *model = "resnet50", *method = "division";
-    int batch = 32, classes = 0, side = 0, precision = 0, json = 0;
+    plan_settings c = {.model = "resnet50", .method = "division", .batch = 32};
     const cli_option options[] = {
-        {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&model)},
-        {"batch", "N", "images per step", CLI_INTEGER(&batch, 1, 1 << 20)},
-        {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&method)},
-        {"precision", "TYPE", "of values: f32 or bf16", CLI_WORD(&precision, precisions)},
-        {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&classes, 0, 1 << 20)},
-        {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&side, 0, 8192)},
-        {"json", NULL, "print one JSON object", CLI_FLAG(&json)},
+        {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&c.model)},
+        {"batch", "N", "images per step", CLI_INTEGER(&c.batch, 1, 1 << 20)},
+        {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&c.method)},
+        {"precision", "TYPE", "of values: f32 or bf16", CLI_WORD(&c.precision, precisions)},
+        {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&c.classes, 0, 1 << 20)},
+        {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&c.side, 0, 8192)},
+        {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c.elsewhere)},
+        {"json", NULL, "print one JSON object", CLI_FLAG(&c.json)},
         CLI_OPTIONS_END,
     };
     const cli_usage usage = {
         .command = "plan",
         .summary = "Prints what training a network takes: what each layer keeps for the backward pass, how\n"
-                   "and in how many bytes, then the memory in all. Nothing is run.\n",
+                   "and in how many bytes, then the memory in all. Nothing is run. Ends with 1 if it is more\n"
+                   "than is available.\n",
         .options = options};
     int code = cli_parse(&usage, argc, argv, NULL);
-    if (code != CLI_CONTINUE)
-        return code;
-    dv_plan_options plan_options = dv_plan_options_default();
-    plan_options.method = method;
-    dv_graph *graph;
-    dv_plan *plan;
-    dv_error error;
-    dv_type type = precision ? DV_BF16 : DV_F32;
-    if (dv_model_build(model, type, (size_t)batch, (size_t)classes, (size_t)side, &graph, &error) != DV_OK)
-        return cli_report(&error);
-    if (dv_plan_new(graph, &plan_options, &plan, &error) != DV_OK) {
-        dv_graph_free(graph);
-        return cli_report(&error);
-    }
-    if (json) {
-        print_json(plan, model, (size_t)batch, method, precisions[precision]);
-    } else {
-        dv_plan_summary totals = dv_plan_totals(plan);
-        print_rows(plan);
-        print_totals(&totals);
-    }
-    dv_plan_free(plan);
-    dv_graph_free(graph);
-    return cli_finish();
+    return code == CLI_CONTINUE ? run(&c) : code;
 }
