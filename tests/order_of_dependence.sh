@@ -16,15 +16,17 @@ includes_of() {
         sed -E 's/^([^:]+:[0-9]+):[^"<]*["<]([^">]+)[">].*/\1 \2/'
 }
 
-# The folder under src/ that file $2 of tree $1 reaches with header $3; nothing for public and system
-# headers. As the compiler does, it looks beside the file first and under src/ then.
-folder_of() {
-    local tree=$1 file=$2 header=$3 base
-    for base in "$tree/$(dirname "$file")" "$tree/src"; do
-        if [[ -e $base/$header ]]; then
-            realpath -m --relative-to="$tree/src" "$base/$header" | grep -v '^\.\.' | cut -d/ -f1
-            return 0
-        fi
+# Sets $to to the folder under src/ that file $2 of tree $1 reaches with header $3; to nothing for public and system
+# headers. As the compiler does, it looks beside the file first and under src/ then. There are a thousand includes: only
+# the rare ones with ".." start a process.
+find_folder() {
+    local tree=$1 file=$2 header=$3 path
+    to=
+    for path in "${file%/*}/$header" "src/$header"; do
+        [[ -e $tree/$path ]] || continue
+        [[ $path != *..* ]] || path=$(realpath -m --relative-to="$tree" "$tree/$path")
+        [[ $path != src/*/* ]] || to=${path#src/} to=${to%%/*}
+        return
     done
 }
 
@@ -48,8 +50,8 @@ check() {
     done
     while read -r where header; do
         file=${where%:*}
-        from=$(cut -d/ -f2 <<<"$file")
-        to=$(folder_of "$tree" "$file" "$header") || true
+        from=${file#src/} from=${from%%/*}
+        find_folder "$tree" "$file" "$header"
         [[ -n $to && $to != "$from" ]] || continue
         if [[ $from == cli ]]; then
             echo "$where: cli uses public headers only, and this is of $to: $header"
