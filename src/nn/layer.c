@@ -6,9 +6,15 @@ size_t dv_bits_stride(const dv_map *map) {
     return (bytes + 63) / 64 * 64;
 }
 
+static size_t slice_bytes = DV_SLICE_BYTES;
+
+void dv_slice_bytes_force(size_t bytes) {
+    slice_bytes = bytes ? bytes : DV_SLICE_BYTES;
+}
+
 size_t dv_slice_images(size_t images, size_t image_bytes) {
     size_t slice = images;
-    while (slice > 1 && (images % slice != 0 || slice * image_bytes > DV_SLICE_BYTES))
+    while (slice > 1 && (images % slice != 0 || slice * image_bytes > slice_bytes))
         slice--;
     return slice;
 }

@@ -155,6 +155,10 @@ size_t dv_bits_stride(const dv_map *map);
 enum { DV_SLICE_BYTES = 8 << 20 };
 size_t dv_slice_images(size_t images, size_t image_bytes);
 
+/* For tests: slices of at most so many bytes, 0: DV_SLICE_BYTES. Not while there is a graph whose layers are prepared.
+ */
+void dv_slice_bytes_force(size_t bytes);
+
 /* The same of a map. */
 size_t dv_map_slice_images(const dv_map *map);
 
