@@ -11,7 +11,8 @@
  *                of later layers needs it
  *     destroy    gives back what prepare made
  *
- * Every reduction has a fixed order that does not depend on the number of threads. */
+ * Every reduction has a fixed order, which does not depend on the number of threads where it is ours. oneDNN's, in
+ * convolutions and linear layers, does: twice with the same number is the same bits. */
 #ifndef DV_NN_LAYER_H
 #define DV_NN_LAYER_H
 
