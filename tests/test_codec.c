@@ -26,7 +26,7 @@ static void every_option_survives_the_way_to_text_and_back(void **state) {
     for (size_t c = 0; dv_codec_name_at(c); c++) {
         dv_codec codec = codec_of(dv_codec_name_at(c));
         check_round_trip(&codec);
-        const dv_codec_option *option;
+        const dv_option *option;
         for (size_t i = 0; (option = dv_codec_option_at(c, i)); i++)
             for (int32_t value = option->minimum; value <= option->maximum; value++) {
                 if (option->power_of_two && (value & (value - 1)))
@@ -124,7 +124,7 @@ static void bounds_can_be_asked_for(void **state) {
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(dv_codec_name_at(i), names[i]);
         assert_true(strlen(dv_codec_help_at(i)) > 10);
-        const dv_codec_option *option = dv_codec_option_at(0, i);
+        const dv_option *option = dv_codec_option_at(0, i);
         assert_string_equal(option->name, options[i].name);
         assert_true(strlen(option->help) > 10);
         assert_int_equal(option->minimum, options[i].minimum);

@@ -15,6 +15,7 @@
 #define DIVISION_CODEC_H
 
 #include <division/export.h>
+#include <division/option.h>
 #include <division/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,15 +81,6 @@ typedef struct dv_noise {
     uint64_t value; /* which value of the network */
 } dv_noise;
 
-/* One option of a codec, for help texts and checks. All text is static. */
-typedef struct dv_codec_option {
-    const char *name;
-    const char *help;
-    int32_t minimum, maximum, preset;
-    const char *const *words; /* names of minimum..maximum, or NULL where the option is a number */
-    int power_of_two;         /* only powers of two are taken */
-} dv_codec_option;
-
 enum { DV_PACKED_ALIGNMENT = 64 }; /* of the packed buffer and of each image's record in it */
 
 /* Reads "name" or "name:option=value,...": "division:block=8,bits=2,dither=subtractive", "exact",
@@ -102,7 +94,7 @@ DV_API size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes);
 /* The codecs there are, and their options; NULL past the last. Static. */
 DV_API const char *dv_codec_name_at(size_t index);
 DV_API const char *dv_codec_help_at(size_t index);
-DV_API const dv_codec_option *dv_codec_option_at(size_t codec, size_t index);
+DV_API const dv_option *dv_codec_option_at(size_t codec, size_t index);
 
 /* Bytes of the packed map, a multiple of DV_PACKED_ALIGNMENT. Image n's record starts at
  * n * (packed bytes / images), and can be decoded without the others. */

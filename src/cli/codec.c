@@ -130,7 +130,7 @@ static size_t block_edge(const codec_trial *trial) {
     for (size_t codec = 0; dv_codec_name_at(codec) != NULL; codec++) {
         if (strcmp(dv_codec_name_at(codec), text) != 0)
             continue;
-        const dv_codec_option *option;
+        const dv_option *option;
         for (size_t i = 0; (option = dv_codec_option_at(codec, i)) != NULL; i++)
             if (strcmp(option->name, "block") == 0)
                 return (size_t)trial->codec.options[i];
@@ -289,7 +289,7 @@ static int run_and_print(const settings *chosen) {
 
 /* Appends the codecs and their options to the help. */
 static void describe_codecs(char *text, size_t bytes) {
-    const dv_codec_option *option;
+    const dv_option *option;
     size_t used = (size_t)snprintf(text, bytes, "Codecs, for --method NAME or NAME:OPTION=VALUE,...:\n");
     for (size_t codec = 0; dv_codec_name_at(codec) != NULL && used < bytes; codec++) {
         used += (size_t)snprintf(text + used, bytes - used, "  %-12s %s\n", dv_codec_name_at(codec),

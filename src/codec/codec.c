@@ -1,5 +1,6 @@
 /* The codec interface: the table of codecs, options from text, and the checks that every call gets
  * before its codec sees it. */
+#include "base/option_text.h"
 #include "base/status.h"
 #include "codec/kernels/kernels.h"
 #include "codec/kind.h"
@@ -26,134 +27,33 @@ const char *dv_codec_help_at(size_t index) {
     return index < KIND_COUNT ? kinds[index]->help : NULL;
 }
 
-const dv_codec_option *dv_codec_option_at(size_t codec, size_t index) {
+const dv_option *dv_codec_option_at(size_t codec, size_t index) {
     return codec < KIND_COUNT && index < kinds[codec]->option_count ? &kinds[codec]->options[index] : NULL;
 }
 
 /* ---- options from text --------------------------------------------------------------------- */
 
-/* A piece of text that is not terminated. */
-typedef struct span {
-    const char *start;
-    size_t length;
-} span;
-
-/* Cuts `text` at the first `mark`: returns what is before, leaves what is after in *text (empty where
- * there is no mark). */
-static span cut(span *text, char mark) {
-    const char *found = memchr(text->start, mark, text->length);
-    span head = {text->start, found ? (size_t)(found - text->start) : text->length};
-    size_t used = head.length + (found ? 1 : 0);
-    *text = (span){text->start + used, text->length - used};
-    return head;
-}
-
-static int span_equals(span text, const char *word) {
-    return strlen(word) == text.length && memcmp(word, text.start, text.length) == 0;
-}
-
-/* For messages: at most so many characters of a span. */
-static int shown(span text) {
-    return text.length < 40 ? (int)text.length : 40;
-}
-
-/* Reads a number of at most nine digits; -1 if the text is anything else. */
-static int32_t read_number(span text) {
-    int32_t number = 0;
-    if (text.length == 0 || text.length > 9)
-        return -1;
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.start[i] < '0' || text.start[i] > '9')
-            return -1;
-        number = number * 10 + (text.start[i] - '0');
-    }
-    return number;
-}
-
-static int32_t read_value(const dv_codec_option *option, span text) {
-    if (!option->words)
-        return read_number(text);
-    for (int32_t i = option->minimum; i <= option->maximum; i++)
-        if (span_equals(text, option->words[i]))
-            return i;
-    return -1;
-}
-
-static int value_allowed(const dv_codec_option *option, int32_t value) {
-    int power = (value & (value - 1)) == 0;
-    return value >= option->minimum && value <= option->maximum && (power || !option->power_of_two);
-}
-
-/* "2 to 64", "1, 2, 4 or 8", "stochastic or subtractive". */
-static void describe_bounds(const dv_codec_option *option, char *text, size_t bytes) {
-    if (!option->words && !option->power_of_two) {
-        snprintf(text, bytes, "%d to %d", option->minimum, option->maximum);
-        return;
-    }
-    size_t length = 0;
-    int32_t next;
-    for (int32_t i = option->minimum; i <= option->maximum && length < bytes; i = next) {
-        next = option->power_of_two ? 2 * i : i + 1;
-        const char *before = length == 0 ? "" : next > option->maximum ? " or " : ", ";
-        int wrote = option->words ? snprintf(text + length, bytes - length, "%s%s", before, option->words[i])
-                                  : snprintf(text + length, bytes - length, "%s%d", before, i);
-        length += (size_t)wrote;
-    }
-}
-
-static dv_status set_option(dv_codec *codec, span name, span value, dv_error *error) {
-    const dv_codec_kind *kind = codec->kind;
-    for (size_t i = 0; i < kind->option_count; i++) {
-        const dv_codec_option *option = &kind->options[i];
-        if (!span_equals(name, option->name))
-            continue;
-        int32_t number = read_value(option, value);
-        if (!value_allowed(option, number)) {
-            char bounds[80];
-            describe_bounds(option, bounds, sizeof bounds);
-            return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%.*s: must be %s", kind->name, option->name, shown(value),
-                           value.start, bounds);
-        }
-        codec->options[i] = number;
-        return DV_OK;
-    }
-    char known[120] = "";
-    for (size_t i = 0; i < kind->option_count; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", kind->options[i].name);
-    return dv_fail(error, DV_ERROR_OPTION, "%s: unknown option \"%.*s\": %s%s", kind->name, shown(name), name.start,
-                   *known ? "there are " : "it takes none", known);
-}
-
-static dv_status find_kind(span name, const dv_codec_kind **kind, dv_error *error) {
+static dv_status find_kind(const char *text, const dv_codec_kind **kind, dv_error *error) {
     char known[120] = "";
     for (size_t i = 0; i < KIND_COUNT; i++) {
-        if (span_equals(name, kinds[i]->name)) {
+        if (dv_option_text_names(text, kinds[i]->name)) {
             *kind = kinds[i];
             return DV_OK;
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", kinds[i]->name);
     }
-    return dv_fail(error, DV_ERROR_OPTION, "unknown codec \"%.*s\": there are %s", shown(name), name.start, known);
+    size_t length = strcspn(text, ":");
+    return dv_fail(error, DV_ERROR_OPTION, "unknown codec \"%.*s\": there are %s", (int)(length < 40 ? length : 40),
+                   text, known);
 }
 
 dv_status dv_codec_parse(const char *text, dv_codec *codec, dv_error *error) {
     if (!text || !codec)
         return dv_fail(error, DV_ERROR_ARGUMENT, "codec: text or codec is NULL");
-    span rest = {text, strlen(text)};
-    span name = cut(&rest, ':');
     dv_codec made = {0};
-    DV_TRY(find_kind(name, &made.kind, error));
-    for (size_t i = 0; i < made.kind->option_count; i++)
-        made.options[i] = made.kind->options[i].preset;
-    for (int more = text[name.length] == ':'; more;) {
-        more = memchr(rest.start, ',', rest.length) != NULL;
-        span value = cut(&rest, ',');
-        span option = cut(&value, '=');
-        if (option.length == 0)
-            return dv_fail(error, DV_ERROR_OPTION, "%s: no option after a colon or comma: name one or drop the mark",
-                           made.kind->name);
-        DV_TRY(set_option(&made, option, value, error));
-    }
+    DV_TRY(find_kind(text, &made.kind, error));
+    const dv_option_set set = {made.kind->options, made.kind->option_count, made.options};
+    DV_TRY(dv_option_text_parse(text, &set, 1, error));
     *codec = made;
     return DV_OK;
 }
@@ -167,26 +67,14 @@ static int is_known(const dv_codec *codec) {
 }
 
 size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes) {
-    size_t length = 0;
     if (bytes)
         *text = 0;
     if (!is_known(codec))
         return 0;
-    for (size_t i = 0; i <= codec->kind->option_count; i++) {
-        size_t room = length < bytes ? bytes - length : 0;
-        char *end = room ? text + length : NULL;
-        if (i == 0) {
-            length += (size_t)snprintf(end, room, "%s", codec->kind->name);
-            continue;
-        }
-        const dv_codec_option *option = &codec->kind->options[i - 1];
-        int32_t value = codec->options[i - 1];
-        char mark = i == 1 ? ':' : ',';
-        int word = option->words && value_allowed(option, value);
-        length += word ? (size_t)snprintf(end, room, "%c%s=%s", mark, option->name, option->words[value])
-                       : (size_t)snprintf(end, room, "%c%s=%d", mark, option->name, value);
-    }
-    return length;
+    dv_codec copy = *codec;
+    const dv_option_set set = {codec->kind->options, codec->kind->option_count, copy.options};
+    size_t length = (size_t)snprintf(text, bytes, "%s", codec->kind->name);
+    return dv_option_text_format(&set, ':', text, length, bytes);
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -201,7 +89,7 @@ static dv_status check_codec(const dv_codec *codec, dv_error *error) {
     if (!is_known(codec))
         return dv_fail(error, DV_ERROR_ARGUMENT, "codec is NULL or was not made by dv_codec_parse");
     for (size_t i = 0; i < codec->kind->option_count; i++)
-        if (!value_allowed(&codec->kind->options[i], codec->options[i]))
+        if (!dv_option_allows(&codec->kind->options[i], codec->options[i]))
             return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%d is out of bounds", codec->kind->name,
                            codec->kind->options[i].name, codec->options[i]);
     if (codec->threads < 0 || codec->threads > DV_CODEC_MAX_THREADS)

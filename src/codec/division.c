@@ -13,7 +13,7 @@ enum { DITHER_STOCHASTIC, DITHER_SUBTRACTIVE };
 
 static const char *const dither_words[] = {"stochastic", "subtractive"};
 
-static const dv_codec_option options[] = {
+static const dv_option options[] = {
     [OPTION_BLOCK] =
         {.name = "block", .help = "edge of a block, in elements", .minimum = 2, .maximum = 64, .preset = 8},
     [OPTION_BITS] =

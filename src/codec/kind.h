@@ -18,7 +18,7 @@ typedef struct dv_codec_call {
 
 typedef struct dv_codec_kind {
     const char *name, *help;
-    const dv_codec_option *options; /* at most DV_CODEC_MAX_OPTIONS */
+    const dv_option *options; /* at most DV_CODEC_MAX_OPTIONS */
     size_t option_count;
 
     /* Bytes of one image's record. Rounded up to DV_PACKED_ALIGNMENT by the caller, who zeroes what that
