@@ -11,6 +11,7 @@
 #define DV_TESTS_GRADIENT_H
 
 #include "base/cpu.h"
+#include "graph/keeper.h"
 #include "maps.h"
 #include "nn/layer.h"
 
@@ -286,7 +287,10 @@ static inline void *bench_forward(bench *b, const bench_mode *mode, bench_memory
 
 /* How input `i` is kept: as it was given, packed, or unpacked again. */
 static inline dv_kept bench_keep(bench *b, const bench_mode *mode, bench_memory *m, size_t i) {
-    dv_kept kept = {.map = b->maps[i], .noise = {.seed = 1, .step = 2, .value = 100 + i}, .exact = b->inputs[i]};
+    dv_kept kept = {.access = &dv_keep_exact.access,
+                    .map = b->maps[i],
+                    .noise = {.seed = 1, .step = 2, .value = 100 + i},
+                    .exact = b->inputs[i]};
     if (!mode->codec)
         return kept;
     assert_ok(dv_codec_parse(mode->codec, &kept.codec, &error));
@@ -296,10 +300,12 @@ static inline dv_kept bench_keep(bench *b, const bench_mode *mode, bench_memory 
     assert_ok(
         dv_codec_encode(&kept.codec, &kept.map, &kept.noise, b->inputs[i], m->packed[i], kept.packed_bytes, &error));
     kept.exact = NULL;
+    kept.access = &dv_keep_packed.access;
     if (mode->decoded) {
         assert_ok(
             dv_codec_decode(&kept.codec, &kept.map, &kept.noise, kept.packed, kept.packed_bytes, m->inputs[i], &error));
         kept.exact = m->inputs[i];
+        kept.access = &dv_keep_exact.access;
         kept.packed = NULL;
     }
     return kept;
@@ -320,6 +326,8 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
         accumulate[i] = mode->accumulate;
     }
     dv_kept kept_output = {.map = b->layer.output, .exact = mode->bits_from_output ? output : NULL};
+    kept_output.mask = mode->bits_from_output ? &dv_keep_exact.access : &dv_keep_mask.access;
+    kept_output.mask_in = &kept_output;
     if (!mode->bits_from_output)
         kept_output.bits = m->bits;
     dv_backward call = {.arrays = &b->arrays,
@@ -348,18 +356,24 @@ static inline void bench_recompute(bench *b, bench_memory *m, const void *output
         inputs[i] = bench_keep(b, &mode, m, i);
         needed[i] = &inputs[i];
     }
-    dv_kept kept = {.map = *map, .producer = &b->layer, .arrays = &b->arrays, .inputs = needed, .saved = m->saved};
+    dv_kept kept = {.access = &dv_keep_recomputed.access,
+                    .map = *map,
+                    .producer = &b->layer,
+                    .arrays = &b->arrays,
+                    .inputs = needed,
+                    .saved = m->saved};
     kept.bits = b->layer.output_need == DV_NEED_BITS ? m->bits : NULL;
-    kept.scratch = guarded_new(b->layer.recompute_bytes);
+    kept.workspace = guarded_new(b->layer.recompute_bytes);
     for (size_t first = 0; first < map->images; first += at_once) {
         size_t count = map->images - first < at_once ? map->images - first : at_once;
         void *images = guarded_new(count * image);
-        if (dv_kept_images(&kept, first, count, images) != images ||
-            memcmp(images, (const char *)output + first * image, count * image) != 0)
+        const void *found;
+        assert_ok(dv_kept_images(&kept, first, count, images, &found, &error));
+        if (found != images || memcmp(images, (const char *)output + first * image, count * image) != 0)
             fail_msg("%s: recomputed: image %zu or one of the next differs", bench_text(b->of), first);
         guarded_free(images, count * image);
     }
-    guarded_free(kept.scratch, b->layer.recompute_bytes);
+    guarded_free(kept.workspace, b->layer.recompute_bytes);
     for (size_t i = 0; i < b->of->input_count && codec; i++) {
         guarded_free(m->packed[i], m->packed_bytes[i]);
         m->packed[i] = NULL;

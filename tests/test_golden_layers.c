@@ -67,7 +67,8 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
                           .workspace = work,
                           .training = true};
     assert_ok(layer->kind->forward(layer, &forward, &error));
-    dv_kept input = {.map = layer->inputs[0], .exact = x}, kept = {.map = layer->output, .bits = bits};
+    dv_kept input = {.access = &dv_keep_exact.access, .map = layer->inputs[0], .exact = x};
+    dv_kept kept = {.map = layer->output, .bits = bits, .mask = &dv_keep_mask.access, .mask_in = &kept};
     dv_backward backward = {.arrays = arrays,
                             .diff_output = diff,
                             .diff_inputs = (void *[]){*gradient},

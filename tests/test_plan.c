@@ -6,7 +6,8 @@
 #include <division/models.h>
 #include <unistd.h>
 
-static const char *const methods[] = {"none", "division", "division:recompute=norms"};
+static const char *const methods[] = {"none", "division", "division:recompute=norms", "checkpoint"};
+enum { METHODS = sizeof methods / sizeof *methods, CASES = 3 * METHODS };
 static const char *const models[] = {"resnet20", "resnet164_cifar", "densenet121_cifar"};
 
 typedef struct network {
@@ -42,15 +43,15 @@ static bool overlap(const dv_piece *a, const dv_piece *b) {
 
 static void pieces_do_not_overlap(void **state) {
     (void)state;
-    for (size_t i = 0; i < 9; i++) {
-        network n = planned(models[i / 3], 2, 16, methods[i % 3]);
+    for (size_t i = 0; i < CASES; i++) {
+        network n = planned(models[i / METHODS], 2, 16, methods[i % METHODS]);
         size_t end = 0;
         for (size_t a = 0; a < n.plan->piece_count; a++) {
             const dv_piece *piece = &n.plan->pieces[a];
             end = piece->offset + piece->bytes > end ? piece->offset + piece->bytes : end;
             for (size_t b = 0; b < a; b++)
                 if (overlap(piece, &n.plan->pieces[b]))
-                    fail_msg("%s, %s: pieces %zu and %zu overlap", models[i / 3], methods[i % 3], b, a);
+                    fail_msg("%s, %s: pieces %zu and %zu overlap", models[i / METHODS], methods[i % METHODS], b, a);
         }
         assert_in_range(n.plan->arena_bytes, end, end + DV_PLACE_ALIGNMENT);
         assert_int_equal(dv_plan_totals(n.plan).planned, n.plan->arena_bytes);
@@ -75,17 +76,17 @@ static void train(network *n, size_t steps) {
  * pieces are NaN until they are written. */
 static void sharing_memory_changes_nothing(void **state) {
     (void)state;
-    for (size_t i = 0; i < (test_scale() > 1 ? 3u : 9u); i++) {
-        network shared = planned(models[i / 3], 2, 16, methods[i % 3]),
-                apart = planned_with(&(dv_guard_options){.apart = true, .fill = true, .pattern = 0xFF}, models[i / 3],
-                                     2, 16, methods[i % 3]);
+    for (size_t i = 0; i < (test_scale() > 1 ? METHODS : CASES); i++) {
+        network shared = planned(models[i / METHODS], 2, 16, methods[i % METHODS]),
+                apart = planned_with(&(dv_guard_options){.apart = true, .fill = true, .pattern = 0xFF},
+                                     models[i / METHODS], 2, 16, methods[i % METHODS]);
         assert_true(apart.plan->arena_bytes > shared.plan->arena_bytes);
         train(&shared, 2);
         train(&apart, 2);
         const dv_run_parameter *p, *q;
         for (size_t k = 0; (p = dv_run_parameter_at(shared.run, k)) && (q = dv_run_parameter_at(apart.run, k)); k++)
             if (p->gradient && memcmp(p->gradient, q->gradient, p->count * sizeof(float)) != 0)
-                fail_msg("%s, %s: another gradient of %s", models[i / 3], methods[i % 3], p->name);
+                fail_msg("%s, %s: another gradient of %s", models[i / METHODS], methods[i % METHODS], p->name);
         network_free(shared);
         network_free(apart);
     }
@@ -105,7 +106,7 @@ static void planned_bytes_are_used(void **state) {
     (void)state;
     if (test_scale() > 1)
         skip(); /* sanitizers take memory of their own */
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < METHODS; i++) {
         network warm = planned("resnet20", 64, 32, methods[i]); /* what libraries allocate once is there afterwards */
         train(&warm, 1);
         network_free(warm);
@@ -122,8 +123,8 @@ static void planned_bytes_are_used(void **state) {
 /* The rows tell of everything that is kept: the images, and what each layer leaves behind. */
 static void rows_add_up(void **state) {
     (void)state;
-    for (size_t i = 0; i < 9; i++) {
-        network n = planned(models[i / 3], 2, 16, methods[i % 3]);
+    for (size_t i = 0; i < CASES; i++) {
+        network n = planned(models[i / METHODS], 2, 16, methods[i % METHODS]);
         size_t bytes = 0, count = 0;
         const dv_plan_row *row;
         for (; (row = dv_plan_row_at(n.plan, count)); count++)
@@ -132,7 +133,7 @@ static void rows_add_up(void **state) {
         assert_int_equal(count, 1 + n.graph->layer_count);
         row = dv_plan_row_at(n.plan, 0);
         assert_string_equal(row->layer, "input");
-        assert_string_equal(row->keeper, i % 3 ? "packed" : "exact");
+        assert_string_equal(row->keeper, i % METHODS == 0 || i % METHODS == 3 ? "exact" : "packed");
         assert_true(row->bits_per_element >= 8); /* packed too: images have that many */
         network_free(n);
     }

@@ -181,7 +181,7 @@ static void concatenations_take_no_bytes(void **state) {
         assert_string_equal(row_of(&t, names[i])->keeper, "recomputed");
         assert_int_equal(row_of(&t, names[i])->kept_bytes, 0);
     }
-    assert_string_equal(row_of(&t, "norm2")->keeper, "packed + bits");
+    assert_string_equal(row_of(&t, "norm2")->keeper, "packed + mask");
     assert_true(row_of(&t, "conv1")->bits_per_element < 3.5);
     trained_free(t);
 }
@@ -193,11 +193,11 @@ static void norms_keep_bits(void **state) {
     trained t = step_of(dense_graph, "division:recompute=norms", DV_F32);
     static const char *const made[] = {"norm1", "norm2"}, *const sources[] = {"conv0", "conv1"};
     for (int i = 0; i < 2; i++) {
-        assert_string_equal(row_of(&t, made[i])->keeper, "recomputed + bits");
+        assert_string_equal(row_of(&t, made[i])->keeper, "recomputed + mask");
         assert_in_range(row_of(&t, made[i])->kept_bytes, BATCH * SIDE * SIDE * GROWTH / 8, BATCH * 512);
         assert_true(row_of(&t, sources[i])->bits_per_element > 4);
     }
-    assert_string_equal(row_of(&t, "norm3")->keeper, "bits");
+    assert_string_equal(row_of(&t, "norm3")->keeper, "mask");
     assert_true(row_of(&t, "conv2")->bits_per_element < 3.5);
     trained_free(t);
 }
@@ -209,7 +209,7 @@ static void chains_end(void **state) {
     trained t = step_of(residual_graph, "division:recompute=norms", DV_F32);
     static const char *const names[] = {"norm0", "norm1", "norm2", "norm3", "norm4", "norm5", "norm6"};
     for (int i = 0; i < 7; i++)
-        assert_string_equal(row_of(&t, names[i])->keeper, i == 4 ? "packed + bits" : "recomputed + bits");
+        assert_string_equal(row_of(&t, names[i])->keeper, i == 4 ? "packed + mask" : "recomputed + mask");
     trained_free(t);
 }
 

@@ -66,7 +66,8 @@ DV_API dv_value dv_graph_sum(dv_graph *graph, const char *name, dv_value a, dv_v
 DV_API dv_value dv_graph_concatenation(dv_graph *graph, const char *name, const dv_value *inputs, size_t count);
 
 /* Ends building: `logits`, of rank 0, are what the loss is taken of. Fuses batch norms with the sums and ReLUs
- * that follow them. Returns the first error of the whole building. */
+ * that follow them, and prepares the layers. Returns the first error of the whole building. From then on the graph does
+ * not change: any number of plans and runs can be made of it. */
 DV_API dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error);
 
 /* ---- planning ------------------------------------------------------------------------------ */
@@ -90,8 +91,7 @@ DV_API const char *dv_method_help_at(size_t index);
 typedef struct dv_plan_row {
     const char *layer, *kind;
     dv_map output;
-    const char *keeper;      /* how its output is kept: "exact", "packed", "packed + bits", "recomputed",
-                              * "recomputed + bits", "bits", "-" */
+    const char *keeper;      /* how its output is kept: "exact", "packed + mask", "recomputed", "mask", "-" */
     size_t kept_bytes;       /* of the output, with bits */
     size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
     double bits_per_element; /* of the output, kept */

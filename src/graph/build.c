@@ -226,6 +226,32 @@ static dv_status check_names(const dv_graph *graph, dv_error *error) {
     return DV_OK;
 }
 
+/* Random numbers depend on these keys, and so do the bits of a training: a value's is its number in the order of
+ * building, a layer's its number among those that fusing left, a parameter's its number among all parameters and
+ * running statistics. */
+static void give_keys(dv_graph *graph) {
+    uint64_t arrays = 0;
+    for (size_t v = 0; v < graph->value_count; v++)
+        graph->values[v].key = v;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        dv_layer *layer = &graph->layers[i].layer;
+        layer->key = i;
+        for (size_t k = 0; k < layer->parameter_count; k++)
+            layer->parameters[k].key = arrays++;
+        arrays += layer->buffer_count;
+    }
+}
+
+/* Primitives and workspaces of all layers. */
+static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        dv_layer *layer = &graph->layers[i].layer;
+        if (layer->kind->prepare)
+            DV_TRY(layer->kind->prepare(layer, error));
+    }
+    return DV_OK;
+}
+
 dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error) {
     DV_NEED(graph);
     if (graph->error.status != DV_OK)
@@ -243,6 +269,8 @@ dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error) {
     DV_TRY(check_names(graph, error));
     DV_TRY(dv_graph_fuse(graph, error));
     dv_graph_link(graph);
+    give_keys(graph);
+    DV_TRY(prepare_layers(graph, error));
     graph->finished = true;
     return DV_OK;
 }

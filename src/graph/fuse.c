@@ -5,14 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The batch norm whose output is `value`, if nobody but `user` takes it and it has not taken over a ReLU;
- * and, if it is to take over a sum, no sum either. -1 if there is none. */
-static int fusible_norm(const dv_graph *graph, dv_value value, bool for_sum) {
+/* The layer whose output is `value`, if nobody else takes it and it can take over what follows. -1 if there is none. */
+static int can_take_over(const dv_graph *graph, dv_value value, dv_role role) {
     const dv_graph_value *v = &graph->values[value];
-    if (v->producer == DV_INPUT || v->uses != 1 || graph->layers[v->producer].layer.kind != &dv_batch_norm)
+    if (v->producer == DV_INPUT || v->uses != 1)
         return -1;
-    const dv_batch_norm_options *options = graph->layers[v->producer].layer.options;
-    return options->relu || (for_sum && options->add) ? -1 : v->producer;
+    const dv_layer *layer = &graph->layers[v->producer].layer;
+    return layer->kind->can_take_over && layer->kind->can_take_over(layer, role) ? v->producer : -1;
 }
 
 /* Takes layer `index` out of the array. */
@@ -25,7 +24,7 @@ static void remove_layer(dv_graph *graph, size_t index) {
 /* The ReLU at `index` goes into the batch norm at `norm`. */
 static dv_status fuse_relu(dv_graph *graph, size_t index, size_t norm, dv_error *error) {
     dv_graph_layer *into = &graph->layers[norm];
-    ((dv_batch_norm_options *)into->layer.options)->relu = true;
+    into->layer.kind->take_over(&into->layer, DV_ROLE_RELU);
     into->output = graph->layers[index].output;
     dv_status status = into->layer.kind->infer(&into->layer, error);
     remove_layer(graph, index);
@@ -52,7 +51,7 @@ static dv_status fuse_sum(dv_graph *graph, size_t index, size_t norm, dv_error *
     sum->layer.options = from->layer.options;
     from->layer.name = name;
     from->layer.options = options;
-    ((dv_batch_norm_options *)sum->layer.options)->add = true;
+    sum->layer.kind->take_over(&sum->layer, DV_ROLE_SUM);
     dv_status status = sum->layer.kind->infer(&sum->layer, error);
     remove_layer(graph, norm);
     return status;
@@ -61,12 +60,13 @@ static dv_status fuse_sum(dv_graph *graph, size_t index, size_t norm, dv_error *
 dv_status dv_graph_fuse(dv_graph *graph, dv_error *error) {
     for (size_t i = 0; i < graph->layer_count;) {
         const dv_graph_layer *node = &graph->layers[i];
+        dv_role role = node->layer.kind->role;
         dv_status status = DV_OK;
         int norm = -1;
-        if (node->layer.kind == &dv_relu && (norm = fusible_norm(graph, node->inputs[0], false)) >= 0) {
+        if (role == DV_ROLE_RELU && (norm = can_take_over(graph, node->inputs[0], role)) >= 0) {
             status = fuse_relu(graph, i, (size_t)norm, error);
-        } else if (node->layer.kind == &dv_sum && node->layer.input_count == 2) {
-            int a = fusible_norm(graph, node->inputs[0], true), b = fusible_norm(graph, node->inputs[1], true);
+        } else if (role == DV_ROLE_SUM && node->layer.input_count == 2) {
+            int a = can_take_over(graph, node->inputs[0], role), b = can_take_over(graph, node->inputs[1], role);
             norm = a > b ? a : b; /* the later one: its input waits less long */
             if (norm >= 0)
                 status = fuse_sum(graph, i, (size_t)norm, error);

@@ -21,6 +21,7 @@ typedef struct dv_graph_value {
     int producer;  /* index of a layer, or DV_INPUT */
     int uses;      /* how many times layers take it */
     int last_user; /* index of the last layer that takes it, or -1 */
+    uint64_t key;  /* of the dither that packs it */
 } dv_graph_value;
 
 struct dv_graph {

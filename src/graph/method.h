@@ -1,32 +1,29 @@
-/* Methods: policies that say how each needed value survives from forward to backward. */
+/* Methods: policies that say how each value survives from forward to backward. A new one is a file that defines a
+ * dv_method_kind, and a line in the table of method.c. */
 #ifndef DV_GRAPH_METHOD_H
 #define DV_GRAPH_METHOD_H
 
-#include "graph/graph.h"
+#include <division/codec.h>
+#include <division/graph.h>
+#include <division/option.h>
 
-/* How the numbers of a value are kept. Bits are not a choice: they are read off an exact value, and stored
- * where the value is not kept exactly. */
-typedef enum dv_keeper {
-    DV_KEEP_NOTHING,    /* nobody needs them */
-    DV_KEEP_EXACT,      /* the value stays where it is */
-    DV_KEEP_PACKED,     /* packed by one of the method's codecs */
-    DV_KEEP_RECOMPUTED, /* not at all: its layer makes it again, slice by slice, from what is kept of its inputs */
-} dv_keeper;
+enum { DV_METHOD_MAX_OPTIONS = 8 };
 
 typedef struct dv_method {
     const struct dv_method_kind *kind;
-    dv_codec codec;  /* of what is packed */
-    dv_codec input;  /* of the network's input, if that is packed */
-    dv_codec source; /* of what a batch norm normalises whose output is recomputed: it has the bits of both */
-    bool recompute_norms;
+    int32_t options[DV_METHOD_MAX_OPTIONS]; /* in the order of the kind's table */
+    dv_codec codec;                         /* with its options, if the kind has one */
 } dv_method;
 
 typedef struct dv_method_kind {
     const char *name, *help;
-    bool packs; /* takes the options of the codec of the same name, and `recompute` */
+    const char *codec;        /* the codec whose options it takes beside its own, or NULL */
+    const dv_option *options; /* at most DV_METHOD_MAX_OPTIONS */
+    size_t option_count;
 
-    /* How to keep a value whose numbers backward needs. */
-    dv_keeper (*keeper)(const dv_method *method, const dv_graph *graph, dv_value value);
+    /* Fills in how the values survive that backward reads (graph/plan.h): keeper, codec, who stores them; and which
+     * segments are replayed. */
+    dv_status (*choose)(dv_plan *plan, dv_error *error);
 } dv_method_kind;
 
 /* Reads "none" or "division:block=8,bits=2,recompute=norms". */

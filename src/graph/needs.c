@@ -1,5 +1,7 @@
-/* What backward asks for of each value, when, and how that survives until then. */
+/* What backward reads of each value, and how that survives until then. */
 #include "graph/plan.h"
+
+#include "base/status.h"
 
 /* ---- backward at all ------------------------------------------------------------------------- */
 
@@ -16,77 +18,80 @@ static void find_backward(dv_plan *plan) {
     }
 }
 
-/* ---- who asks, and when ---------------------------------------------------------------------- */
+/* ---- who reads ------------------------------------------------------------------------------- */
 
-static void ask_numbers(dv_value_plan *v, int first, int last) {
-    if (v->numbers_last < 0 || v->numbers_first > first)
-        v->numbers_first = first;
-    if (v->numbers_last < last)
-        v->numbers_last = last;
+static void add_readers(dv_readers *to, dv_readers more) {
+    if (!dv_is_read(more))
+        return;
+    if (to->first < more.first)
+        to->first = more.first;
+    if (to->last < 0 || to->last > more.last)
+        to->last = more.last;
 }
 
-static void ask(dv_value_plan *v, dv_need need, int moment) {
+void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers) {
+    add_readers(&plan->values[value].numbers_read, readers);
+}
+
+static void ask(dv_value_plan *v, dv_need need, int layer) {
     if (need == DV_NEED_NUMBERS)
-        ask_numbers(v, moment, moment);
-    if (need == DV_NEED_BITS && v->bits_last < moment)
-        v->bits_last = moment;
+        add_readers(&v->numbers_read, (dv_readers){layer, layer});
+    if (need == DV_NEED_BITS)
+        add_readers(&v->mask_read, (dv_readers){layer, layer});
 }
 
-/* What the backward of layer `i` needs. */
+/* What the backward of layer `i` reads. */
 static void ask_for_layer(dv_plan *plan, int i) {
     const dv_graph_layer *node = &plan->graph->layers[i];
-    int moment = dv_backward_moment(plan->graph, i);
-    ask(&plan->values[node->output], node->layer.output_need, moment);
+    ask(&plan->values[node->output], node->layer.output_need, i);
     for (size_t k = 0; k < node->layer.input_count; k++)
         if (dv_layer_needs_input(&node->layer, k))
-            ask(&plan->values[node->inputs[k]], node->layer.input_need, moment);
+            ask(&plan->values[node->inputs[k]], node->layer.input_need, i);
 }
 
 /* ---- how it survives ------------------------------------------------------------------------- */
 
-/* A value that is recomputed: whenever it is asked for, so are its layer's inputs. What a batch norm normalises
- * is packed for both, and is a source; if it is a concatenation, its parts are. */
-static void ask_for_recomputing(dv_plan *plan, const dv_graph_layer *node) {
-    const dv_value_plan *made = &plan->values[node->output];
-    bool norm = node->layer.kind == &dv_batch_norm;
-    for (size_t k = 0; k < node->layer.input_count; k++) {
-        dv_value_plan *from = &plan->values[node->inputs[k]];
-        ask_numbers(from, made->numbers_first, made->numbers_last);
-        from->is_source = from->is_source || (norm ? k == 0 : made->is_source);
+void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper) {
+    plan->values[value].keeper = keeper;
+    if (keeper->ask)
+        keeper->ask(plan, value);
+}
+
+static void choose_if_read(dv_plan *plan, dv_value value, void (*choose)(dv_plan *plan, dv_value value)) {
+    if (dv_is_read(plan->values[value].numbers_read))
+        choose(plan, value);
+}
+
+void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value)) {
+    for (size_t i = plan->graph->layer_count; i-- > 0;)
+        choose_if_read(plan, plan->graph->layers[i].output, choose);
+    choose_if_read(plan, plan->graph->input, choose);
+}
+
+/* A mask follows from the numbers where their keeper can tell it; elsewhere it is kept as bits. */
+static void choose_mask(dv_value_plan *v) {
+    if (!dv_is_read(v->mask_read) || v->mask)
+        return;
+    v->mask = v->keeper && v->keeper->access.load_mask ? v->keeper : &dv_keep_mask;
+}
+
+static void begin_values(dv_plan *plan) {
+    for (size_t v = 0; v < plan->graph->value_count; v++) {
+        plan->values[v].numbers_read = plan->values[v].mask_read = (dv_readers){-1, -1};
+        plan->values[v].mask_in = (dv_value)v;
+        plan->values[v].stored_by = plan->graph->values[v].producer;
     }
 }
 
-static const dv_codec *choose_codec(const dv_plan *plan, dv_value value) {
-    const dv_method *method = &plan->method;
-    if (value == plan->graph->input)
-        return &method->input;
-    return plan->values[value].is_source ? &method->source : &method->codec;
-}
-
-static void choose_keeper(dv_plan *plan, dv_value value) {
-    dv_value_plan *v = &plan->values[value];
-    v->keeper = DV_KEEP_NOTHING;
-    if (v->numbers_last >= 0)
-        v->keeper = plan->method.kind->keeper(&plan->method, plan->graph, value);
-    v->codec = choose_codec(plan, value);
-}
-
-/* From the last layer to the first, so that all who ask for a value have asked when its turn comes. */
-void dv_plan_needs(dv_plan *plan) {
-    const dv_graph *graph = plan->graph;
+dv_status dv_plan_needs(dv_plan *plan, dv_error *error) {
+    begin_values(plan);
     find_backward(plan);
-    for (size_t v = 0; v < graph->value_count; v++) {
-        plan->values[v].numbers_last = plan->values[v].bits_last = -1;
-        plan->values[v].codec = &plan->method.codec;
-    }
-    for (int i = 0; i < (int)graph->layer_count; i++)
+    for (int i = 0; i < (int)plan->graph->layer_count; i++)
         if (plan->layers[i].backward)
             ask_for_layer(plan, i);
-    for (size_t i = graph->layer_count; i-- > 0;) {
-        const dv_graph_layer *node = &graph->layers[i];
-        choose_keeper(plan, node->output);
-        if (plan->values[node->output].keeper == DV_KEEP_RECOMPUTED)
-            ask_for_recomputing(plan, node);
-    }
-    choose_keeper(plan, graph->input);
+    if (!plan->options.inference)
+        DV_TRY(plan->method.kind->choose(plan, error));
+    for (size_t v = 0; v < plan->graph->value_count; v++)
+        choose_mask(&plan->values[v]);
+    return DV_OK;
 }

@@ -17,14 +17,17 @@ typedef struct role {
 static const role value_roles[] = {
     ROLE("output", dv_value_plan, data, false),
     ROLE("packed output", dv_value_plan, packed, false),
-    ROLE("bits", dv_value_plan, bits, false),
-    ROLE("scratch", dv_value_plan, scratch, false),
+    ROLE("mask", dv_value_plan, bits, false),
+    ROLE("output again", dv_value_plan, again, false),
+    ROLE("recompute workspace", dv_value_plan, recompute_workspace, false),
     ROLE("output's gradient", dv_value_plan, diff, false),
 };
 
 static const role layer_roles[] = {
     ROLE("saved bytes", dv_layer_plan, saved, false),
     ROLE("forward workspace", dv_layer_plan, forward_workspace, false),
+    ROLE("saved bytes again", dv_layer_plan, saved_again, false),
+    ROLE("replay workspace", dv_layer_plan, replay_workspace, false),
     ROLE("backward workspace", dv_layer_plan, backward_workspace, false),
     ROLE("parameters", dv_layer_plan, data, true),
     ROLE("parameters' gradient", dv_layer_plan, gradient, true),

@@ -13,9 +13,7 @@ dv_plan_options dv_plan_options_default(void) {
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* Books `bytes` from moment `first` to moment `last`. DV_NO_PIECE for no bytes; what fails is found when the
- * pieces are placed. */
-static int book(dv_plan *plan, size_t bytes, int first, int last) {
+int dv_plan_book(dv_plan *plan, size_t bytes, int first, int last) {
     if (bytes == 0)
         return DV_NO_PIECE;
     if (plan->piece_count == plan->piece_capacity) {
@@ -31,7 +29,7 @@ static int book(dv_plan *plan, size_t bytes, int first, int last) {
 }
 
 static int book_permanent(dv_plan *plan, size_t bytes) {
-    return book(plan, bytes, 0, dv_backward_moment(plan->graph, 0));
+    return dv_plan_book(plan, bytes, 0, (int)plan->operation_count - 1);
 }
 
 static void extend(dv_plan *plan, int piece, int last) {
@@ -39,101 +37,144 @@ static void extend(dv_plan *plan, int piece, int last) {
         plan->pieces[piece].last = last;
 }
 
-/* ---- forward ------------------------------------------------------------------------------- */
+/* ---- positions ----------------------------------------------------------------------------- */
 
-/* How many times a layer takes the value. */
-static int times_taken(const dv_graph_layer *node, dv_value value) {
+static int later(int a, int b) {
+    return a > b ? a : b;
+}
+
+static const dv_segment *segment_ended_by(const dv_plan *plan, int layer) {
+    for (size_t s = 0; s < plan->segment_count; s++)
+        if (plan->segments[s].last == layer)
+            return &plan->segments[s];
+    return NULL;
+}
+
+int dv_first_read(const dv_plan *plan, dv_readers readers) {
+    const dv_segment *segment = segment_ended_by(plan, readers.first);
+    for (int i = segment ? segment->first : readers.first; i < readers.first; i++)
+        if (plan->layers[i].replay_at >= 0)
+            return plan->layers[i].replay_at;
+    return plan->layers[readers.first].backward_at;
+}
+
+int dv_last_read(const dv_plan *plan, dv_readers readers) {
+    return dv_is_read(readers) ? plan->layers[readers.last].backward_at : -1;
+}
+
+int dv_times_taken(const dv_graph_layer *node, dv_value value) {
     int times = 0;
     for (size_t k = 0; k < node->layer.input_count; k++)
         times += node->inputs[k] == value;
     return times;
 }
 
+/* ---- forward ------------------------------------------------------------------------------- */
+
 /* The layer's output may lie where its first input is, if nothing needs that any more. */
 static bool can_run_in_place(const dv_plan *plan, int layer) {
     const dv_graph_layer *node = &plan->graph->layers[layer];
     const dv_graph_value *input = &plan->graph->values[node->inputs[0]];
+    const dv_value_plan *v = &plan->values[node->inputs[0]];
+    bool held = (v->keeper && v->keeper->holds_until) || v->stored_by == layer;
     return node->layer.kind->in_place && !plan->guard.apart && input->last_user == layer &&
-           times_taken(node, node->inputs[0]) == 1 && plan->values[node->inputs[0]].keeper != DV_KEEP_EXACT &&
+           dv_times_taken(node, node->inputs[0]) == 1 && !held &&
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
 }
 
-/* Books the scratch with which a value is recomputed. What a batch norm adds is there before it uses its own, and is
- * asked for whenever the value is: if that is recomputed too, they share one, and so does a whole chain of them. Not so
- * if x is recomputed as well, which it is into the scratch, and must not be in it. */
-static void plan_scratch(dv_plan *plan, dv_value value) {
-    dv_value_plan *v = &plan->values[value];
-    const dv_graph_layer *node = &plan->graph->layers[plan->graph->values[value].producer];
-    size_t bytes = node->layer.recompute_bytes;
-    int added = DV_NO_PIECE;
-    if (!plan->guard.apart && node->layer.kind == &dv_batch_norm && node->layer.input_count == 2 &&
-        plan->values[node->inputs[0]].keeper != DV_KEEP_RECOMPUTED)
-        added = plan->values[node->inputs[1]].scratch;
-    v->scratch = added == DV_NO_PIECE ? book(plan, bytes, v->numbers_first, v->numbers_last) : added;
-    if (added != DV_NO_PIECE)
-        plan->pieces[added].bytes = dv_larger(plan->pieces[added].bytes, bytes);
-}
-
 /* Books what is left of a value when its memory is needed for others. */
-static dv_status plan_keeping(dv_plan *plan, dv_value value, int moment, dv_error *error) {
-    const dv_graph_value *made = &plan->graph->values[value];
-    dv_value_plan *v = &plan->values[value];
-    if (v->keeper == DV_KEEP_PACKED) {
-        size_t bytes;
-        DV_TRY(dv_codec_packed_bytes(v->codec, &made->map, &bytes, error));
-        v->packed = book(plan, bytes, moment, v->numbers_last);
-        v->kept_bytes += bytes;
-    }
-    if (v->keeper == DV_KEEP_RECOMPUTED)
-        plan_scratch(plan, value);
-    if (v->keeper == DV_KEEP_EXACT)
-        v->kept_bytes += dv_map_bytes(&made->map);
-    if (v->bits_last >= 0 && v->keeper != DV_KEEP_EXACT) {
-        size_t bytes = made->map.images * dv_bits_stride(&made->map);
-        v->bits = book(plan, bytes, moment, v->bits_last);
-        v->kept_bytes += bytes;
-    }
+static dv_status plan_keeping(dv_plan *plan, dv_value value, int made, dv_error *error) {
+    const dv_value_plan *v = &plan->values[value];
+    if (v->keeper && v->keeper->book)
+        DV_TRY(v->keeper->book(plan, value, made, error));
+    if (v->mask && v->mask != v->keeper && v->mask->book)
+        DV_TRY(v->mask->book(plan, value, made, error));
     return DV_OK;
 }
 
-/* The last moment at which a value itself must be there. */
-static int last_moment(const dv_plan *plan, dv_value value, int moment) {
+/* The last position at which the value itself must be there. */
+static int data_until(const dv_plan *plan, dv_value value, int made) {
     const dv_value_plan *v = &plan->values[value];
-    int last = plan->graph->values[value].last_user;
-    last = last < moment ? moment : last;
+    int user = plan->graph->values[value].last_user;
+    int last = user < 0 ? made : later(plan->layers[user].forward_at, made);
     if (value == plan->graph->logits)
-        last = (int)plan->graph->layer_count;
-    if (v->keeper == DV_KEEP_EXACT) {
-        last = v->numbers_last > last ? v->numbers_last : last;
-        last = v->bits_last > last ? v->bits_last : last;
-    }
-    return last;
+        last = plan->loss_at;
+    return v->keeper && v->keeper->holds_until ? later(last, v->keeper->holds_until(plan, value)) : last;
 }
 
-static dv_status plan_value(dv_plan *plan, dv_value value, int moment, int in_place_of, dv_error *error) {
-    dv_value_plan *v = &plan->values[value];
-    DV_TRY(plan_keeping(plan, value, moment, error));
-    int last = last_moment(plan, value, moment);
-    if (in_place_of < 0) {
-        v->data = book(plan, dv_map_bytes(&plan->graph->values[value].map), moment, last);
-    } else {
-        v->data = plan->values[in_place_of].data;
-        extend(plan, v->data, last);
-    }
+/* Books a value's memory from `made` to `last`, or lengthens the life of the piece that it takes over. */
+static int plan_data(dv_plan *plan, dv_value value, int made, int last, int taken_over) {
+    if (taken_over == DV_NO_PIECE)
+        return dv_plan_book(plan, dv_map_bytes(&plan->graph->values[value].map), made, last);
+    extend(plan, taken_over, last);
+    return taken_over;
+}
+
+/* Its layer runs again before backward, and only then is anything kept of it. */
+static bool is_replayed(const dv_plan *plan, dv_value value) {
+    int producer = plan->graph->values[value].producer;
+    return producer != DV_INPUT && plan->layers[producer].replay_at >= 0;
+}
+
+static dv_status plan_value(dv_plan *plan, dv_value value, int made, int taken_over, dv_error *error) {
+    if (!is_replayed(plan, value))
+        DV_TRY(plan_keeping(plan, value, made, error));
+    plan->values[value].data = plan_data(plan, value, made, data_until(plan, value, made), taken_over);
     return DV_OK;
 }
 
 static dv_status plan_forward(dv_plan *plan, dv_error *error) {
-    dv_graph *graph = plan->graph;
-    DV_TRY(plan_value(plan, graph->input, 0, -1, error));
+    const dv_graph *graph = plan->graph;
+    DV_TRY(plan_value(plan, graph->input, 0, DV_NO_PIECE, error));
     for (int i = 0; i < (int)graph->layer_count; i++) {
         const dv_graph_layer *node = &graph->layers[i];
         dv_layer_plan *layer = &plan->layers[i];
-        DV_TRY(plan_value(plan, node->output, i, can_run_in_place(plan, i) ? node->inputs[0] : -1, error));
-        layer->forward_workspace = book(plan, node->layer.forward_workspace_bytes, i, i);
-        int until = layer->backward ? dv_backward_moment(graph, i) : i;
-        layer->saved = book(plan, node->layer.saved_bytes, i, until);
+        int at = layer->forward_at, until = layer->backward && layer->replay_at < 0 ? layer->backward_at : at;
+        int taken_over = can_run_in_place(plan, i) ? plan->values[node->inputs[0]].data : DV_NO_PIECE;
+        DV_TRY(plan_value(plan, node->output, at, taken_over, error));
+        layer->forward_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes, at, at);
+        layer->saved = dv_plan_book(plan, node->layer.saved_bytes, at, until);
     }
+    return DV_OK;
+}
+
+/* ---- replays ------------------------------------------------------------------------------- */
+
+/* The last position at which backward or a replay reads a value that was replayed. */
+static int again_until(const dv_plan *plan, dv_value value, int made) {
+    const dv_value_plan *v = &plan->values[value];
+    int last = later(made, dv_last_read(plan, v->numbers_read));
+    for (int i = plan->graph->values[value].producer + 1; i <= plan->graph->values[value].last_user; i++)
+        if (dv_times_taken(&plan->graph->layers[i], value) > 0)
+            last = later(last, plan->layers[i].replay_at);
+    return v->mask == v->keeper ? later(last, dv_last_read(plan, v->mask_read)) : last;
+}
+
+/* A replayed layer may work in the memory of an input that was replayed for it alone. */
+static bool can_replay_in_place(const dv_plan *plan, int layer) {
+    dv_value input = plan->graph->layers[layer].inputs[0];
+    const dv_value_plan *v = &plan->values[input];
+    return v->again != DV_NO_PIECE && !dv_is_read(v->numbers_read) &&
+           plan->pieces[v->again].last == plan->layers[layer].replay_at && can_run_in_place(plan, layer);
+}
+
+static dv_status plan_replay(dv_plan *plan, int i, dv_error *error) {
+    const dv_graph_layer *node = &plan->graph->layers[i];
+    dv_layer_plan *layer = &plan->layers[i];
+    dv_value_plan *v = &plan->values[node->output];
+    int at = layer->replay_at;
+    DV_TRY(plan_keeping(plan, node->output, at, error));
+    v->again = plan_data(plan, node->output, at, again_until(plan, node->output, at),
+                         can_replay_in_place(plan, i) ? plan->values[node->inputs[0]].again : DV_NO_PIECE);
+    layer->replay_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes, at, at);
+    layer->saved_again = dv_plan_book(plan, node->layer.saved_bytes, at, later(at, layer->backward_at));
+    return DV_OK;
+}
+
+static dv_status plan_replays(dv_plan *plan, dv_error *error) {
+    for (size_t p = 0; p < plan->operation_count; p++)
+        if (plan->operations[p].kind == DV_REPLAY)
+            DV_TRY(plan_replay(plan, plan->operations[p].index, error));
     return DV_OK;
 }
 
@@ -146,7 +187,7 @@ static int takes_over(const dv_plan *plan, int i) {
     for (int k = 0; !plan->guard.apart && k < (int)node->layer.input_count && k < 32; k++) {
         dv_value input = node->inputs[k];
         if ((node->layer.kind->diff_in_place >> k & 1) && plan->values[input].wants_diff &&
-            plan->graph->values[input].last_user == i && times_taken(node, input) == 1 &&
+            plan->graph->values[input].last_user == i && dv_times_taken(node, input) == 1 &&
             plan->values[input].diff == DV_NO_PIECE &&
             dv_map_bytes(&plan->graph->values[input].map) == dv_map_bytes(&node->layer.output))
             return k;
@@ -154,32 +195,35 @@ static int takes_over(const dv_plan *plan, int i) {
     return -1;
 }
 
+/* Books the gradients that the backward of layer `i` is the first to write. */
+static void plan_diffs(dv_plan *plan, int i) {
+    const dv_graph *graph = plan->graph;
+    const dv_graph_layer *node = &graph->layers[i];
+    for (int k = 0; k < (int)node->layer.input_count; k++) {
+        dv_value input = node->inputs[k];
+        dv_value_plan *v = &plan->values[input];
+        if (!v->wants_diff || v->diff != DV_NO_PIECE)
+            continue;
+        bool in_place = k == plan->layers[i].diff_in_place;
+        v->diff =
+            plan_data(plan, input, plan->layers[i].backward_at, plan->layers[graph->values[input].producer].backward_at,
+                      in_place ? plan->values[node->output].diff : DV_NO_PIECE);
+    }
+}
+
 static void plan_backward(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
-    int end = (int)graph->layer_count;
-    dv_value_plan *logits = &plan->values[graph->logits];
-    logits->diff = book(plan, dv_map_bytes(&graph->values[graph->logits].map), end,
-                        dv_backward_moment(graph, graph->values[graph->logits].producer));
-    for (int i = end - 1; i >= 0; i--) {
-        const dv_graph_layer *node = &graph->layers[i];
+    const dv_graph_value *logits = &graph->values[graph->logits];
+    plan->values[graph->logits].diff = dv_plan_book(plan, dv_map_bytes(&logits->map), plan->loss_at,
+                                                    later(plan->loss_at, plan->layers[logits->producer].backward_at));
+    for (int i = (int)graph->layer_count - 1; i >= 0; i--) {
         dv_layer_plan *layer = &plan->layers[i];
         if (!layer->backward)
             continue;
-        int moment = dv_backward_moment(graph, i);
-        layer->backward_workspace = book(plan, node->layer.backward_workspace_bytes, moment, moment);
+        layer->backward_workspace =
+            dv_plan_book(plan, graph->layers[i].layer.backward_workspace_bytes, layer->backward_at, layer->backward_at);
         layer->diff_in_place = takes_over(plan, i);
-        for (int k = 0; k < (int)node->layer.input_count; k++) {
-            dv_value_plan *v = &plan->values[node->inputs[k]];
-            if (!v->wants_diff || v->diff != DV_NO_PIECE)
-                continue;
-            int until = dv_backward_moment(graph, graph->values[node->inputs[k]].producer);
-            if (k == layer->diff_in_place) {
-                v->diff = plan->values[node->output].diff;
-                extend(plan, v->diff, until);
-            } else {
-                v->diff = book(plan, dv_map_bytes(&graph->values[node->inputs[k]].map), moment, until);
-            }
-        }
+        plan_diffs(plan, i);
     }
 }
 
@@ -224,82 +268,40 @@ static void plan_permanent(dv_plan *plan) {
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
-static const char *keeper_text(const dv_value_plan *v) {
-    switch (v->keeper) {
-    case DV_KEEP_EXACT:
-        return "exact";
-    case DV_KEEP_RECOMPUTED:
-        return v->bits == DV_NO_PIECE ? "recomputed" : "recomputed + bits";
-    case DV_KEEP_PACKED:
-        return v->bits == DV_NO_PIECE ? "packed" : "packed + bits";
-    default:
-        return v->bits == DV_NO_PIECE ? "-" : "bits";
-    }
-}
-
-/* What is kept of a value, by whom it is made. */
-static dv_plan_row row_of(const dv_plan *plan, dv_value value, const char *layer, const char *kind, size_t saved) {
-    const dv_map *map = &plan->graph->values[value].map;
-    const dv_value_plan *v = &plan->values[value];
-    return (dv_plan_row){
-        .layer = layer,
-        .kind = kind,
-        .output = *map,
-        .keeper = keeper_text(v),
-        .kept_bytes = v->kept_bytes,
-        .saved_bytes = saved,
-        .bits_per_element = 8.0 * (double)v->kept_bytes / (double)dv_map_elements(map),
-    };
-}
-
-static void fill_rows(dv_plan *plan) {
-    const dv_graph *graph = plan->graph;
-    plan->rows[0] = row_of(plan, graph->input, "input", "images", 0);
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        const dv_graph_layer *node = &graph->layers[i];
-        size_t saved = plan->layers[i].backward ? node->layer.saved_bytes : 0;
-        plan->rows[i + 1] = row_of(plan, node->output, node->layer.name, node->layer.kind->name, saved);
-    }
-    dv_plan_summary *t = &plan->totals;
-    for (size_t i = 0; i <= graph->layer_count; i++)
-        t->activations += plan->rows[i].kept_bytes + plan->rows[i].saved_bytes;
-    t->workspace = t->planned - t->activations - t->parameters - t->gradients - t->optimizer - t->buffers;
-}
-
 static bool allocate(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
     plan->values = calloc(graph->value_count + 1, sizeof *plan->values);
     plan->layers = calloc(graph->layer_count + 1, sizeof *plan->layers);
     plan->rows = calloc(graph->layer_count + 1, sizeof *plan->rows);
-    if (!plan->values || !plan->layers || !plan->rows)
+    plan->keeper_texts = calloc(graph->layer_count + 1, sizeof *plan->keeper_texts);
+    plan->segments = calloc(graph->layer_count + 1, sizeof *plan->segments);
+    if (!plan->values || !plan->layers || !plan->rows || !plan->keeper_texts || !plan->segments)
         return false;
     for (size_t v = 0; v < graph->value_count; v++)
         plan->values[v] = (dv_value_plan){.data = DV_NO_PIECE,
+                                          .again = DV_NO_PIECE,
                                           .packed = DV_NO_PIECE,
                                           .bits = DV_NO_PIECE,
-                                          .scratch = DV_NO_PIECE,
+                                          .recompute_workspace = DV_NO_PIECE,
                                           .diff = DV_NO_PIECE};
     for (size_t i = 0; i < graph->layer_count; i++) {
-        plan->layers[i] = (dv_layer_plan){.diff_in_place = -1};
+        plan->layers[i] = (dv_layer_plan){.forward_at = -1,
+                                          .replay_at = -1,
+                                          .backward_at = -1,
+                                          .saved = DV_NO_PIECE,
+                                          .forward_workspace = DV_NO_PIECE,
+                                          .backward_workspace = DV_NO_PIECE,
+                                          .saved_again = DV_NO_PIECE,
+                                          .replay_workspace = DV_NO_PIECE,
+                                          .diff_in_place = -1};
         memset(plan->layers[i].data, -1, sizeof plan->layers[i].data); /* DV_NO_PIECE */
         memset(plan->layers[i].gradient, -1, sizeof plan->layers[i].gradient);
         memset(plan->layers[i].optimizer, -1, sizeof plan->layers[i].optimizer);
         memset(plan->layers[i].buffers, -1, sizeof plan->layers[i].buffers);
         memset(plan->layers[i].average, -1, sizeof plan->layers[i].average);
         memset(plan->layers[i].buffer_average, -1, sizeof plan->layers[i].buffer_average);
-        plan->layers[i].saved = plan->layers[i].forward_workspace = plan->layers[i].backward_workspace = DV_NO_PIECE;
     }
     return true;
-}
-
-/* Primitives and workspaces of all layers; made once per graph. */
-static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        dv_layer *layer = &graph->layers[i].layer;
-        if (layer->kind->prepare && !layer->prepared)
-            DV_TRY(layer->kind->prepare(layer, error));
-    }
-    return DV_OK;
 }
 
 /* Offsets: as they would be without guards, for the bytes that the plan tells, and then with them. */
@@ -316,16 +318,18 @@ static dv_status place(dv_plan *plan, dv_error *error) {
 
 static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
-    DV_TRY(prepare_layers(plan->graph, error));
     if (!allocate(plan))
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
-    dv_plan_needs(plan);
+    DV_TRY(dv_plan_needs(plan, error));
+    DV_TRY(dv_schedule_make(plan, error));
     plan_permanent(plan);
     DV_TRY(plan_forward(plan, error));
-    if (!plan->options.inference)
+    if (!plan->options.inference) {
+        DV_TRY(plan_replays(plan, error));
         plan_backward(plan);
+    }
     DV_TRY(place(plan, error));
-    fill_rows(plan);
+    dv_plan_fill_rows(plan);
     return DV_OK;
 }
 
@@ -360,17 +364,12 @@ void dv_plan_free(dv_plan *plan) {
     if (!plan || atomic_fetch_sub(&plan->holders, 1) > 1)
         return;
     dv_graph_free(plan->graph);
+    free(plan->segments);
+    free(plan->operations);
     free(plan->pieces);
     free(plan->values);
     free(plan->layers);
     free(plan->rows);
+    free(plan->keeper_texts);
     free(plan);
-}
-
-dv_plan_summary dv_plan_totals(const dv_plan *plan) {
-    return plan->totals;
-}
-
-const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index) {
-    return index <= plan->graph->layer_count ? &plan->rows[index] : NULL;
 }

@@ -1,57 +1,90 @@
-/* A plan: for each value and layer, which pieces of the arena it uses and when.
+/* A plan: for each value and layer, how it is kept, which pieces of the arena it uses and when. It is made in this
+ * order:
  *
- * A step has 2 L + 1 moments for L layers: moment i < L is the forward of layer i, moment L the loss, moment
- * 2 L - i the backward of layer i. What is permanent lives through all of them. */
+ *     needs.c       what backward reads of each value
+ *     method.h      the method gives each of these values its keeper
+ *     schedule.c    the operations of a step, in their order
+ *     plan.c        pieces, each alive from one position in the schedule to another
+ *     place.c       their offsets in the arena */
 #ifndef DV_GRAPH_PLAN_H
 #define DV_GRAPH_PLAN_H
 
 #include "graph/graph.h"
 #include "graph/guard.h"
+#include "graph/keeper.h"
 #include "graph/method.h"
 #include "graph/place.h"
+#include "graph/schedule.h"
 
-enum { DV_NO_PIECE = -1 };
+enum { DV_NO_PIECE = -1, DV_KEEPER_TEXT_BYTES = 48 };
+
+/* The layers whose backward reads something. Backward goes from the last layer to the first, so that `first`, the first
+ * to read, has the highest index of them. Both -1: nobody does. */
+typedef struct dv_readers {
+    int first, last;
+} dv_readers;
+
+static inline bool dv_is_read(dv_readers readers) {
+    return readers.first >= 0;
+}
 
 /* Pieces are indices into dv_plan.pieces, or DV_NO_PIECE. */
 typedef struct dv_value_plan {
     bool wants_diff; /* backward has a use for its gradient */
-    dv_keeper keeper;
-    const dv_codec *codec;           /* that packs it, if it is packed: one of the method's */
-    bool is_source;                  /* a batch norm normalises it, whose output is recomputed instead of packed */
-    int numbers_first, numbers_last; /* moments at which backward asks for its numbers; last < 0: it does not */
-    int bits_last;                   /* the last at which it asks for its bits, or -1 */
+    dv_readers numbers_read, mask_read;
 
-    int data;          /* the value, during forward and, if kept exactly, until its last use in backward */
-    int packed;        /* its packed form */
-    int bits;          /* where it is positive */
-    int scratch;       /* of its layer, which makes it again */
-    int diff;          /* its gradient */
-    size_t kept_bytes; /* alive when forward ends */
+    /* How it survives; the method's choice. */
+    const dv_keeper *keeper; /* of its numbers, or NULL: nobody reads them */
+    const dv_keeper *mask;   /* of its mask, likewise; where the method leaves it NULL, the numbers' keeper if it can */
+    dv_value mask_in;        /* the value whose keeper that is: this one, unless the method says otherwise */
+    dv_codec codec;          /* that packs it, if it is packed */
+    int stored_by; /* the layer in whose forward it is stored: its producer, unless the method says otherwise */
+
+    int data;                /* the value, during forward and, if kept exactly, until its last use in backward */
+    int again;               /* the value after a replay */
+    int packed;              /* its packed form */
+    int bits;                /* its mask */
+    int recompute_workspace; /* of its layer, which makes it again */
+    int diff;                /* its gradient */
+    size_t kept_bytes;       /* alive when forward ends */
 } dv_value_plan;
 
 typedef struct dv_layer_plan {
-    bool backward; /* it has one: parameters, or an input that wants a gradient */
+    bool backward;                          /* it has one: parameters, or an input that wants a gradient */
+    int forward_at, replay_at, backward_at; /* positions in the schedule; -1: never */
     int saved, forward_workspace, backward_workspace;
+    int saved_again, replay_workspace; /* of a replay */
     int data[DV_LAYER_MAX_PARAMETERS], gradient[DV_LAYER_MAX_PARAMETERS], optimizer[DV_LAYER_MAX_PARAMETERS];
-    int buffers[2];
-    int average[DV_LAYER_MAX_PARAMETERS], buffer_average[2];
+    int buffers[DV_LAYER_MAX_BUFFERS];
+    int average[DV_LAYER_MAX_PARAMETERS], buffer_average[DV_LAYER_MAX_BUFFERS];
     int diff_in_place; /* the input whose gradient takes over the memory of the output's, or -1 */
 } dv_layer_plan;
 
+/* Layers first .. last, of which those whose outputs are kept by `replayed` run again before the backward of `last`. */
+typedef struct dv_segment {
+    int first, last;
+} dv_segment;
+
 struct dv_plan {
     atomic_size_t holders; /* its maker, and runs */
-    dv_graph *graph;       /* held */
+    dv_graph *graph;       /* held; it does not change */
     dv_plan_options options;
     dv_guard_options guard;
     dv_method method;
+    size_t segment_count;
+    dv_segment *segments; /* [at most graph->layer_count], in order, that do not overlap */
+    size_t operation_count;
+    dv_operation *operations;
+    int loss_at; /* its position */
     size_t piece_count, piece_capacity;
     dv_piece *pieces;
-    dv_value_plan *values;     /* [graph->value_count] */
-    dv_layer_plan *layers;     /* [graph->layer_count] */
-    dv_plan_row *rows;         /* [1 + graph->layer_count]: the input, then the layers' outputs */
-    int labels, second_labels; /* int32 [batch] */
-    int label_weights;         /* f32 [batch] */
-    size_t arena_bytes;        /* with guards */
+    dv_value_plan *values;                      /* [graph->value_count] */
+    dv_layer_plan *layers;                      /* [graph->layer_count] */
+    dv_plan_row *rows;                          /* [1 + graph->layer_count]: the input, then the layers' outputs */
+    char (*keeper_texts)[DV_KEEPER_TEXT_BYTES]; /* the rows' words */
+    int labels, second_labels;                  /* int32 [batch] */
+    int label_weights;                          /* f32 [batch] */
+    size_t arena_bytes;                         /* with guards */
     dv_plan_summary totals;
 };
 
@@ -60,13 +93,45 @@ struct dv_plan {
 dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, const dv_guard_options *guard,
                               dv_plan **plan, dv_error *error);
 
-/* Finds out what backward asks for and decides how it survives: the first part of each dv_value_plan, and which layers
- * have a backward. */
-void dv_plan_needs(dv_plan *plan);
+/* ---- needs.c --------------------------------------------------------------------------------- */
 
-/* The moment of a layer's backward. */
-static inline int dv_backward_moment(const dv_graph *graph, int layer) {
-    return 2 * (int)graph->layer_count - layer;
-}
+/* Finds out which layers have a backward and what it reads, and lets the method choose. */
+dv_status dv_plan_needs(dv_plan *plan, dv_error *error);
+
+/* Adds readers of a value's numbers: for methods and keepers. */
+void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers);
+
+/* Gives a value its keeper, which asks for what it takes. */
+void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper);
+
+/* Calls `choose` for every value whose numbers backward reads, from the last layer's output to the first's and then the
+ * images: all who ask for a value have asked when its turn comes. */
+void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value));
+
+/* Layers first .. last become a segment, whose values can be replayed. To be called for segments in their order, before
+ * values get their keepers (keep_replayed.c). */
+void dv_plan_replay(dv_plan *plan, int first, int last);
+
+/* A segment makes the value, and does not end with it. */
+bool dv_plan_can_replay(const dv_plan *plan, dv_value value);
+
+/* ---- plan.c ---------------------------------------------------------------------------------- */
+
+/* Books `bytes` from position `first` to position `last`. DV_NO_PIECE for no bytes; what fails is found when the
+ * pieces are placed. */
+int dv_plan_book(dv_plan *plan, size_t bytes, int first, int last);
+
+/* The positions at which readers read: the first and the last. The layer that ends a segment reads when its replay
+ * begins. */
+int dv_first_read(const dv_plan *plan, dv_readers readers);
+int dv_last_read(const dv_plan *plan, dv_readers readers);
+
+/* How many times a layer takes the value. */
+int dv_times_taken(const dv_graph_layer *node, dv_value value);
+
+/* ---- plan_rows.c ----------------------------------------------------------------------------- */
+
+/* The rows and totals of a plan whose pieces are placed. */
+void dv_plan_fill_rows(dv_plan *plan);
 
 #endif

@@ -68,6 +68,7 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     layer->input_need = DV_NEED_NUMBERS;
     layer->input_need_mask = 1; /* what is added is not needed again */
     layer->output_need = options->relu ? DV_NEED_BITS : DV_NEED_NOTHING;
+    layer->zero_outside_mask = options->relu;
     return DV_OK;
 }
 
@@ -131,12 +132,12 @@ static size_t images_at_once(const dv_map *map) {
 }
 
 /* What recomputing takes. */
-typedef struct scratch {
+typedef struct recompute_space {
     float *mean, *scale, *bias; /* extended */
     void *x;                    /* images; NULL where nothing is added, and x can be where the output will be */
-} scratch;
+} recompute_space;
 
-static size_t cut_scratch(const dv_layer *layer, void *memory, scratch *s) {
+static size_t cut_recompute_space(const dv_layer *layer, void *memory, recompute_space *s) {
     const dv_map *map = &layer->output;
     size_t extended = dv_extended(map->channels) * sizeof(float), offset = 0;
     s->mean = dv_carve(memory, &offset, extended);
@@ -152,7 +153,7 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     layer->saved_bytes = 2 * layer->output.channels * sizeof(float);
     layer->forward_workspace_bytes = cut_workspace(layer, NULL, false, &w);
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
-    layer->recompute_bytes = cut_scratch(layer, NULL, &(scratch){0});
+    layer->recompute_bytes = cut_recompute_space(layer, NULL, &(recompute_space){0});
     return DV_OK;
 }
 
@@ -260,7 +261,8 @@ static dv_status measure(const dv_layer *layer, const dv_forward *call, const wo
     memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
     sum_images(&(summands){.map = map, .images = map->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
     DV_TRY(batch_statistics(layer, &w->sums, w->mean, saved, variance, error));
-    update_running(layer, call->arrays, saved, variance);
+    if (!call->replay)
+        update_running(layer, call->arrays, saved, variance);
     for (size_t c = 0; c < channels; c++)
         saved[channels + c] = (float)(1 / sqrt((double)variance[c] + (double)options_of(layer)->epsilon));
     return DV_OK;
@@ -314,11 +316,13 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     DV_TRY(choose_scales(layer, call, &w, error));
-    size_t step = call->pack ? dv_map_slice_images(map) : map->images;
+    size_t step = call->store_output || call->store_input ? dv_map_slice_images(map) : map->images;
     for (size_t first = 0; first < map->images; first += step) {
         normalize_images(layer, call, &w, first, step);
-        if (call->pack)
-            DV_TRY(dv_kept_pack(call->pack, first, step, dv_image(map, call->output, first), error));
+        if (call->store_output)
+            DV_TRY(dv_kept_store(call->store_output, first, step, dv_image(map, call->output, first), error));
+        if (call->store_input)
+            DV_TRY(dv_kept_store(call->store_input, first, step, dv_image(map, call->inputs[0], first), error));
     }
     return DV_OK;
 }
@@ -326,7 +330,7 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
 /* ---- recompute ------------------------------------------------------------------------------- */
 
 /* The coefficients of forward, from what it saved: parameters change after backward only. */
-static void choose_saved_scales(const dv_layer *layer, const dv_kept *output, const scratch *s) {
+static void choose_saved_scales(const dv_layer *layer, const dv_kept *output, const recompute_space *s) {
     const float *saved = output->saved;
     size_t channels = layer->output.channels;
     for (size_t c = 0; c < channels; c++) {
@@ -339,8 +343,8 @@ static void choose_saved_scales(const dv_layer *layer, const dv_kept *output, co
     dv_extend(s->bias, channels);
 }
 
-static void normalize_kept(const dv_map *map, const scratch *s, const void *x, const void *addend, const uint8_t *bits,
-                           size_t count, void *images) {
+static void normalize_kept(const dv_map *map, const recompute_space *s, const void *x, const void *addend,
+                           const uint8_t *bits, size_t count, void *images) {
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
@@ -353,21 +357,25 @@ static void normalize_kept(const dv_map *map, const scratch *s, const void *x, c
     }
 }
 
-/* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same scratch,
+/* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same workspace,
  * which is used for x and the coefficients only then. */
-static void recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images) {
+static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
+                           dv_error *error) {
     const dv_map *map = &layer->output;
     size_t step = images_at_once(map);
-    scratch s;
-    cut_scratch(layer, output->scratch, &s);
+    recompute_space s;
+    cut_recompute_space(layer, output->workspace, &s);
     for (size_t done = 0; done < count; done += step) {
         size_t at = first + done, now = dv_smaller(step, count - done);
         void *to = dv_image_in(map, images, done);
-        const void *addend = options_of(layer)->add ? dv_kept_images(output->inputs[1], at, now, to) : NULL;
-        const void *x = dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to);
+        const void *addend = NULL, *x;
+        if (options_of(layer)->add)
+            DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
+        DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
         choose_saved_scales(layer, output, &s);
         normalize_kept(map, &s, x, addend, output->bits ? output->bits + at * dv_bits_stride(map) : NULL, now, to);
     }
+    return DV_OK;
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -392,18 +400,18 @@ static source find_source(const dv_layer *layer, const dv_backward *call, const 
 }
 
 /* x and bits of images first .. first + step - 1. `second`: they were asked for before. */
-static summands take_images(const source *from, size_t first, bool second) {
+static dv_status take_images(const source *from, size_t first, bool second, summands *at, dv_error *error) {
     const dv_map *map = &from->layer->output;
-    summands at = {.map = map, .images = from->step, .center = from->w->mean};
+    *at = (summands){.map = map, .images = from->step, .center = from->w->mean};
     void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
     if (second && from->decoded && !from->call->inputs[0]->exact)
-        at.x = buffer;
+        at->x = buffer;
     else
-        at.x = dv_kept_images(from->call->inputs[0], first, from->step, buffer);
-    at.diff = dv_image(map, from->call->diff_output, first);
+        DV_TRY(dv_kept_images(from->call->inputs[0], first, from->step, buffer, &at->x, error));
+    at->diff = dv_image(map, from->call->diff_output, first);
     if (options_of(from->layer)->relu)
-        at.bits = dv_kept_bits(from->call->output, first, from->step, from->w->bits);
-    return at;
+        DV_TRY(dv_kept_mask(from->call->output, first, from->step, from->w->bits, &at->bits, error));
+    return DV_OK;
 }
 
 /* Adds to the gradients of weight and bias, and turns the sums into the coefficients of the input's. */
@@ -449,7 +457,6 @@ static void write_gradients(const source *from, const summands *at, size_t first
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
-    (void)error;
     const float *saved = call->saved;
     size_t channels = layer->output.channels, images = layer->output.images;
     workspace w;
@@ -460,16 +467,32 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
 
     source from = find_source(layer, call, &w);
     for (size_t first = 0; first < images; first += from.step) {
-        summands at = take_images(&from, first, false);
+        summands at;
+        DV_TRY(take_images(&from, first, false, &at, error));
         sum_images(&at, &w.sums);
     }
     choose_slopes(layer, call, &w);
     bool passed = options_of(layer)->add && call->diff_inputs[1];
     for (size_t first = 0; (call->diff_inputs[0] || passed) && first < images; first += from.step) {
-        summands at = take_images(&from, first, true);
+        summands at;
+        DV_TRY(take_images(&from, first, true, &at, error));
         write_gradients(&from, &at, first);
     }
     return DV_OK;
+}
+
+/* ---- fusing ---------------------------------------------------------------------------------- */
+
+/* A sum, then a ReLU: nothing comes behind the ReLU. */
+static bool can_take_over(const dv_layer *layer, dv_role role) {
+    const dv_batch_norm_options *options = options_of(layer);
+    return !options->relu && (role == DV_ROLE_RELU || (role == DV_ROLE_SUM && !options->add));
+}
+
+static void take_over(dv_layer *layer, dv_role role) {
+    dv_batch_norm_options *options = (dv_batch_norm_options *)layer->options;
+    options->add = options->add || role == DV_ROLE_SUM;
+    options->relu = role == DV_ROLE_RELU;
 }
 
 const dv_layer_kind dv_batch_norm = {
@@ -480,6 +503,11 @@ const dv_layer_kind dv_batch_norm = {
     .backward = backward,
     .recompute = recompute,
     .in_place = true,
-    .packs_output = true,
+    .stores_output = true,
+    .stores_input = true,
+    .normalises = true,
+    .last_input_first = true,
+    .can_take_over = can_take_over,
+    .take_over = take_over,
     .diff_in_place = 1u << 1, /* of what is added; the input's own is where x is decoded */
 };

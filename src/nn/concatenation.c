@@ -92,18 +92,21 @@ static void place(const dv_map *part, const char *src, const dv_map *whole, size
                                dv_smaller(pixels - p, ROW_PIXELS), from, false);
 }
 
-static void recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images) {
+static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
+                           dv_error *error) {
     const dv_map *map = &layer->output;
     size_t pixels = dv_map_image_elements(map) / map->channels, slice = dv_map_slice_images(map);
     for (size_t done = 0; done < count; done += slice) {
         size_t now = dv_smaller(slice, count - done);
         char *dst = dv_image_in(map, images, done);
         for (size_t i = 0; i < layer->input_count; i++) {
-            const void *src = dv_kept_images(output->inputs[i], first + done, now, output->scratch);
+            const void *src;
+            DV_TRY(dv_kept_images(output->inputs[i], first + done, now, output->workspace, &src, error));
             place(&layer->inputs[i], src, map, now * pixels, dst);
             dst += layer->inputs[i].channels * dv_type_bytes(map->type);
         }
     }
+    return DV_OK;
 }
 
 const dv_layer_kind dv_concatenation = {
@@ -113,4 +116,5 @@ const dv_layer_kind dv_concatenation = {
     .forward = forward,
     .backward = backward,
     .recompute = recompute,
+    .joins = true,
 };

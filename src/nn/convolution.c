@@ -32,5 +32,5 @@ const dv_layer_kind dv_convolution = {
     .destroy = dv_convolution_destroy,
     .forward = dv_convolution_forward,
     .backward = dv_convolution_backward,
-    .packs_output = true,
+    .stores_output = true,
 };

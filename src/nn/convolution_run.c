@@ -299,8 +299,8 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
         const void *input = dv_image(&layer->inputs[0], call->inputs[0], first);
         void *output = dv_image_in(&layer->output, call->output, first);
         DV_TRY((conv->widen ? forward_widened : forward_slice)(layer, call, weights, input, output, error));
-        if (call->pack)
-            DV_TRY(dv_kept_pack(call->pack, first, conv->forward_images, output, error));
+        if (call->store_output)
+            DV_TRY(dv_kept_store(call->store_output, first, conv->forward_images, output, error));
     }
     if (call->output_bits)
         dv_write_bits(&layer->output, call->output, call->output_bits);
@@ -343,7 +343,8 @@ static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, 
     char *workspace = call->workspace;
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
     size_t element = dv_type_bytes(layer->output.type), images = conv->backward_images;
-    const void *input = dv_kept_images(call->inputs[0], first, images, workspace + conv->backward.kept);
+    const void *input;
+    DV_TRY(dv_kept_images(call->inputs[0], first, images, workspace + conv->backward.kept, &input, error));
     const void *diff_output = (const char *)call->diff_output + first * out * element;
     if (conv->widen) {
         float *wide_input = (void *)(workspace + conv->backward.input);

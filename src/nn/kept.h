@@ -5,38 +5,66 @@
 
 #include <division/codec.h>
 #include <division/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct dv_kept {
-    dv_map map;          /* of the value */
-    dv_codec codec;      /* how `packed` is packed */
-    dv_noise noise;      /* that it was packed with */
-    const void *exact;   /* the value itself, or NULL */
-    const void *packed;  /* its packed form, or NULL */
-    size_t packed_bytes; /* of it */
-    const uint8_t *bits; /* where it is positive, image n at n * dv_bits_stride(map), or NULL. Elsewhere it is zero:
-                            they are there for the ReLU that made it */
+typedef struct dv_kept dv_kept;
 
-    /* A value that is not kept, but recomputed by the layer that made it from what is kept of its inputs: */
-    const struct dv_layer *producer;      /* or NULL */
-    const struct dv_kept *const *inputs;  /* [producer->input_count] */
+/* The part of a keeper that layers meet (graph/keeper.h has the rest). */
+typedef struct dv_keeper_access {
+    /* Stores images first .. first + count - 1 of a value, which have just been made and are at `images`. NULL: there
+     * is nothing to store. */
+    dv_status (*store)(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
+
+    /* Leaves in *images where these images are, in the map's type: some place of their own, or `buffer`, which has room
+     * for them. */
+    dv_status (*load)(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
+                      dv_error *error);
+
+    /* The same of their mask, which follows from what is kept of the numbers. NULL: it does not. */
+    dv_status (*load_mask)(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
+                           dv_error *error);
+} dv_keeper_access;
+
+struct dv_kept {
+    const dv_keeper_access *access; /* NULL: the numbers are not kept */
+    dv_map map;                     /* of the value */
+    dv_codec codec;                 /* how `packed` is packed */
+    dv_noise noise;                 /* that it was packed with */
+    const void *exact;              /* the value itself, once it is loaded, or NULL */
+    void *stored;                   /* where its packed form goes in forward, or NULL */
+    const void *packed;             /* where backward finds it: there, or where it was read back to */
+    size_t packed_bytes;            /* of it */
+    const uint8_t *bits;            /* where it is positive, image n at n * dv_bits_stride(map), or NULL */
+    const dv_keeper_access *mask;   /* how the mask is kept, or NULL: nobody reads it */
+    const dv_kept *mask_in;         /* what it is to be asked of: this value, or another whose code has it inside */
+    bool zero_outside;              /* it is zero where the mask is not set: a ReLU made it */
+
+    /* A value that is recomputed by the layer that made it, from what is kept of its inputs: */
+    const struct dv_layer *producer;
+    const dv_kept *const *inputs;         /* [producer->input_count] */
     const struct dv_layer_arrays *arrays; /* the producer's */
     const void *saved;                    /* what the producer saved in forward */
-    void *scratch;                        /* [producer->recompute_bytes] or more. Values of which one is the last input
+    void *workspace;                      /* [producer->recompute_bytes] or more. Values of which one is the last input
                                              of the other may share it: a producer gets its last input first */
-} dv_kept;
 
-/* Packs images first .. first + count - 1 of a value that has just been made, which are at `images`. */
-dv_status dv_kept_pack(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
+    /* A value that lies in a file in the meantime: */
+    const dv_keeper_access *behind; /* how it is kept beside that */
+    void *transfer;                 /* of the run: its reading, which must have ended before it is loaded */
+};
+
+/* Stores images first .. first + count - 1 of a value that has just been made, which are at `images`. */
+dv_status dv_kept_store(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
- * `buffer`, which has room for them, after unpacking or recomputing them there. Where bits are kept as well they
- * say what is zero, and there unpacking leaves no noise. Never fails on what was packed before. */
-const void *dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer);
+ * `buffer`, which has room for them. */
+dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
+                         dv_error *error);
 
 /* The bits of those images, in the order of the `bits` codec, dv_bits_stride(map) apart: where they are, or
- * in `buffer`, which has room for them, made from the exact value. */
-const uint8_t *dv_kept_bits(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer);
+ * in `buffer`, which has room for them. */
+dv_status dv_kept_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
+                       dv_error *error);
 
 #endif

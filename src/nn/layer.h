@@ -50,6 +50,7 @@ typedef struct dv_parameter {
     size_t count;                        /* the product */
     dv_init init;
     size_t fan;
+    uint64_t key; /* of the random numbers that it begins as: the graph's */
 } dv_parameter;
 
 /* Arrays that are not trained but belong to the model: running mean and variance. f32 [count]. */
@@ -66,19 +67,28 @@ typedef struct dv_layer_arrays {
     float *buffers[DV_LAYER_MAX_BUFFERS];
 } dv_layer_arrays;
 
+/* What follows a layer and can be part of it. */
+typedef enum dv_role {
+    DV_ROLE_NONE, /* nothing of the kind */
+    DV_ROLE_SUM,  /* the sum of its inputs */
+    DV_ROLE_RELU, /* max(input, 0) */
+} dv_role;
+
 /* One call of forward. */
 typedef struct dv_forward {
     const dv_layer_arrays *arrays;
-    const void *const *inputs; /* [input_count] whole batches */
-    void *output;              /* may be the memory of inputs[0], if the kind allows it */
-    uint8_t *output_bits;      /* where to leave 1 bit per element, set where the output is positive: image n at
-                                * n * dv_bits_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
-    const dv_kept *pack;       /* where to pack the output, slice by slice while it is in cache, if the kind does that
-                                * itself (packs_output). NULL: nowhere */
-    void *saved;               /* [saved_bytes] kept until backward */
-    void *workspace;           /* [forward_workspace_bytes], contents undefined */
-    bool training;             /* else: inference; nothing is saved, running statistics are used */
-    uint64_t seed, step, key;  /* random numbers: of the training, of the step, of the layer */
+    const void *const *inputs;   /* [input_count] whole batches */
+    void *output;                /* may be the memory of inputs[0], if the kind allows it */
+    uint8_t *output_bits;        /* where to leave 1 bit per element, set where the output is positive: image n at
+                                  * n * dv_bits_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
+    const dv_kept *store_output; /* how to store the output, slice by slice while it is in cache, if the kind does that
+                                  * itself (stores_output). NULL: not */
+    const dv_kept *store_input;  /* the same of inputs[0], with the output's mask at hand (stores_input) */
+    void *saved;                 /* [saved_bytes] kept until backward */
+    void *workspace;             /* [forward_workspace_bytes], contents undefined */
+    bool training;               /* else: inference; nothing is saved, running statistics are used */
+    bool replay;              /* in training: a second time for the same batch. Running statistics have moved already */
+    uint64_t seed, step, key; /* random numbers: of the training, of the step, of the layer */
 } dv_forward;
 
 /* One call of backward. */
@@ -111,18 +121,31 @@ typedef struct dv_layer_kind {
     dv_status (*backward)(const dv_layer *layer, const dv_backward *call, dv_error *error);
 
     /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs, which may have to
-     * be recomputed themselves. `output` has inputs, arrays, bits, saved and scratch; `images` is no part of the
-     * scratch. NULL: cannot. */
-    void (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images);
+     * be recomputed themselves. `output` has inputs, arrays, bits, saved and workspace; `images` is no part of the
+     * workspace. NULL: cannot. */
+    dv_status (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
+                           dv_error *error);
 
+    /* Traits: what graphs, plans and methods want to know. They never ask which kind a layer is. */
     bool in_place;          /* output may be the memory of inputs[0] */
-    bool packs_output;      /* forward packs the output itself where it is told to */
+    bool stores_output;     /* forward stores the output itself where it is told to */
+    bool stores_input;      /* ... and inputs[0], which must not be overwritten then */
     unsigned diff_in_place; /* bit i: diff_inputs[i] may be the memory of diff_output (one of them at a time) */
+    bool joins;             /* the output is the inputs side by side: nothing is computed */
+    bool normalises; /* the output is inputs[0], normalised by statistics of the batch; the other input is added */
+    bool last_input_first; /* recompute gets its last input, into `images`, before it touches its workspace */
+
+    /* Fusing: what a layer is to the one before it, and whether that one can take it over. take_over changes the
+     * layer's options, before it is inferred anew. NULL: takes over nothing. */
+    dv_role role;
+    bool (*can_take_over)(const dv_layer *layer, dv_role role);
+    void (*take_over)(dv_layer *layer, dv_role role);
 } dv_layer_kind;
 
 struct dv_layer {
     const dv_layer_kind *kind;
     const char *name;    /* "layer1.0.conv2" */
+    uint64_t key;        /* of its random numbers: what dropout drops depends on it. The graph's */
     const void *options; /* the kind's own struct, owned by the graph */
     size_t input_count;
     const dv_map *inputs; /* [input_count] shapes */
@@ -135,11 +158,12 @@ struct dv_layer {
     dv_need input_need;       /* of the inputs in input_need_mask */
     unsigned input_need_mask; /* bit i: input i is needed; all ones unless infer says otherwise */
     dv_need output_need;      /* of the output */
+    bool zero_outside_mask;   /* the output is zero where it is not positive */
 
     /* set by prepare */
     size_t saved_bytes;
     size_t forward_workspace_bytes, backward_workspace_bytes;
-    size_t recompute_bytes; /* of scratch for recompute */
+    size_t recompute_bytes; /* of workspace for recompute */
     void *prepared;
 };
 

@@ -192,7 +192,9 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
     const float *diff = as_f32(&layer->output, call->diff_output, w.output);
-    const float *x = as_f32(input, dv_kept_images(call->inputs[0], 0, input->images, w.decoded), w.input);
+    const void *kept;
+    DV_TRY(dv_kept_images(call->inputs[0], 0, input->images, w.decoded, &kept, error));
+    const float *x = as_f32(input, kept, w.input);
     DV_TRY(add_weights_gradient(layer, call, &w, x, diff, error));
     if (has_bias(layer))
         add_bias_gradient(layer, diff, w.sums, call->arrays->gradients[BIAS]);

@@ -7,6 +7,7 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     layer->output = layer->inputs[0];
     layer->input_need = DV_NEED_NOTHING;
     layer->output_need = DV_NEED_BITS;
+    layer->zero_outside_mask = true;
     return DV_OK;
 }
 
@@ -45,11 +46,13 @@ static void pass_on(const dv_map *map, const dv_backward *call, size_t first, si
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
-    (void)error;
     const dv_map *map = &layer->output;
     size_t step = call->output->bits ? map->images : dv_map_slice_images(map);
-    for (size_t first = 0; call->diff_inputs[0] && first < map->images; first += step)
-        pass_on(map, call, first, step, dv_kept_bits(call->output, first, step, call->workspace));
+    for (size_t first = 0; call->diff_inputs[0] && first < map->images; first += step) {
+        const uint8_t *bits;
+        DV_TRY(dv_kept_mask(call->output, first, step, call->workspace, &bits, error));
+        pass_on(map, call, first, step, bits);
+    }
     return DV_OK;
 }
 
@@ -59,6 +62,7 @@ const dv_layer_kind dv_relu = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
+    .role = DV_ROLE_RELU,
     .in_place = true,
     .diff_in_place = 1u << 0,
 };

@@ -74,6 +74,7 @@ const dv_layer_kind dv_sum = {
     .infer = infer,
     .forward = forward,
     .backward = backward,
+    .role = DV_ROLE_SUM,
     .in_place = true,
     .diff_in_place = ~0u,
 };

@@ -46,5 +46,5 @@ const dv_layer_kind dv_transposed_convolution = {
     .destroy = dv_convolution_destroy,
     .forward = dv_convolution_forward,
     .backward = dv_convolution_backward,
-    .packs_output = true,
+    .stores_output = true,
 };

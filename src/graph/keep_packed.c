@@ -1,0 +1,60 @@
+/* A codec's form of the value, stored slice by slice in forward, while they are in cache, and decoded slice by slice
+ * right before they are used. */
+#include "base/status.h"
+#include "graph/plan.h"
+#include "graph/run.h"
+#include "nn/parts.h"
+
+static dv_status store(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error) {
+    return dv_codec_encode_images(&kept->codec, &kept->map, &kept->noise, first, count, images, kept->stored,
+                                  kept->packed_bytes, error);
+}
+
+/* Sets what has no bit to zero. */
+static void clear_zeros(const dv_kept *kept, size_t first, size_t count, void *images) {
+    const dv_map *map = &kept->map;
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements), stride = dv_bits_stride(map);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++) {
+            void *image = dv_image_in(map, images, n);
+            dv_elementwise()->mask(&span, image, kept->bits + (first + n) * stride, 1, false, image);
+        }
+    }
+}
+
+/* Where a value is known to be zero, decoding leaves no noise. */
+static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
+                      dv_error *error) {
+    DV_TRY(dv_codec_decode_images(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed,
+                                  kept->packed_bytes, buffer, error));
+    if (kept->bits && kept->zero_outside)
+        clear_zeros(kept, first, count, buffer);
+    *images = buffer;
+    return DV_OK;
+}
+
+static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
+    dv_value_plan *v = &plan->values[value];
+    size_t bytes;
+    DV_TRY(dv_codec_packed_bytes(&v->codec, &plan->graph->values[value].map, &bytes, error));
+    v->packed = dv_plan_book(plan, bytes, made, dv_last_read(plan, v->numbers_read));
+    v->kept_bytes += bytes;
+    return DV_OK;
+}
+
+static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
+    int piece = run->plan->values[value].packed;
+    kept->stored = dv_run_piece(run, piece);
+    kept->packed = kept->stored;
+    kept->packed_bytes = run->plan->pieces[piece].bytes;
+}
+
+const dv_keeper dv_keep_packed = {
+    .name = "packed",
+    .access = {.store = store, .load = load},
+    .book = book,
+    .fill = fill,
+};

@@ -1,0 +1,153 @@
+/* DIVISION: every map is packed, as block averages and a few bits per element; what follows cheaply from other kept
+ * values is recomputed. What linear layers read is small and stays as it is.
+ *
+ * With recompute=norms the output z of a batch norm is recomputed from its packed input x. Both are read, by the norm's
+ * own backward and by the layer behind it; x alone with the bits of both has a 25th of the noise's variance. */
+#include "base/status.h"
+#include "codec/kind.h"
+#include "graph/plan.h"
+
+#include <string.h>
+
+enum { RECOMPUTE }; /* options */
+enum { NOTHING, NORMS };
+
+static const char *const recompute_words[] = {"nothing", "norms"};
+
+static const dv_option options[] = {
+    [RECOMPUTE] = {.name = "recompute",
+                   .help = "what is recomputed from its packed input: norms, the outputs of batch norms",
+                   .minimum = NOTHING,
+                   .maximum = NORMS,
+                   .preset = NOTHING,
+                   .words = recompute_words},
+};
+
+/* ---- the graph, as far as it matters here ---------------------------------------------------- */
+
+static const dv_graph_layer *producer_of(const dv_graph *graph, dv_value value) {
+    int producer = graph->values[value].producer;
+    return producer == DV_INPUT ? NULL : &graph->layers[producer];
+}
+
+static bool is_join(const dv_graph_layer *node) {
+    return node && node->layer.kind->joins;
+}
+
+/* A concatenation of values that are not concatenations themselves. */
+static bool is_joined(const dv_graph *graph, dv_value value) {
+    const dv_graph_layer *node = producer_of(graph, value);
+    if (!is_join(node))
+        return false;
+    for (size_t k = 0; k < node->layer.input_count; k++)
+        if (is_join(producer_of(graph, node->inputs[k])))
+            return false;
+    return true;
+}
+
+/* A later layer's backward needs its numbers. */
+static bool is_needed(const dv_graph *graph, dv_value value) {
+    const dv_graph_value *v = &graph->values[value];
+    for (int i = v->producer + 1; i <= v->last_user; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        for (size_t k = 0; k < node->layer.input_count; k++)
+            if (node->inputs[k] == value && node->layer.input_need == DV_NEED_NUMBERS &&
+                dv_layer_needs_input(&node->layer, k))
+                return true;
+    }
+    return false;
+}
+
+static const dv_graph_layer *norm_of(const dv_graph *graph, dv_value value) {
+    const dv_graph_layer *node = producer_of(graph, value);
+    return node && node->layer.kind->normalises ? node : NULL;
+}
+
+/* A batch norm's output is recomputed from at most so many values: noise and time grow with them. The blocks of a stage
+ * of ResNet-18 are such a chain, each adding to what the one before made. */
+enum { MOST_SOURCES = 4 };
+
+/* The values that this one would be recomputed from: what its batch norm normalises (a concatenation counts as one),
+ * and those of what it adds. 0 if it must be kept: no batch norm made it, or one behind another; it takes too many, or
+ * one that nobody else needs. */
+static int count_sources(const dv_graph *graph, dv_value value) {
+    const dv_graph_layer *norm = norm_of(graph, value);
+    if (!norm || norm_of(graph, norm->inputs[0]))
+        return 0;
+    if (norm->layer.input_count == 1)
+        return 1;
+    int added = count_sources(graph, norm->inputs[1]);
+    if (added == 0 && is_needed(graph, norm->inputs[1]))
+        added = 1;
+    return added > 0 && added < MOST_SOURCES ? added + 1 : 0;
+}
+
+/* ---- codecs ---------------------------------------------------------------------------------- */
+
+static int32_t *bits_of(dv_codec *codec) {
+    for (size_t i = 0; i < codec->kind->option_count; i++)
+        if (strcmp(codec->kind->options[i].name, "bits") == 0)
+            return &codec->options[i];
+    return NULL;
+}
+
+/* The codec with 8 bits or more. Images are made of bytes, so that this leaves next to nothing out; they are a
+ * small part of what is kept, and noise in them would spoil the gradient of the first layer. */
+static dv_codec for_images(dv_codec codec) {
+    int32_t *bits = bits_of(&codec);
+    if (bits && *bits < 8)
+        *bits = 8;
+    return codec;
+}
+
+/* The codec with the bits of two values, as far as there are so many. */
+static dv_codec for_sources(dv_codec codec) {
+    int32_t *bits = bits_of(&codec);
+    if (bits && *bits <= 4)
+        *bits *= 2;
+    return codec;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+/* The inputs of a recomputed value: what a batch norm normalises gets the bits of both, through concatenations too. */
+static void strengthen_sources(dv_plan *plan, dv_value value) {
+    const dv_graph_layer *node = producer_of(plan->graph, value);
+    const dv_codec *of_value = &plan->values[value].codec, source = for_sources(plan->method.codec);
+    bool joined_source =
+        node->layer.kind->joins && memcmp(of_value->options, source.options, sizeof source.options) == 0;
+    size_t count = node->layer.kind->normalises ? 1 : joined_source ? node->layer.input_count : 0;
+    for (size_t k = 0; k < count; k++)
+        if (node->inputs[k] != plan->graph->input)
+            plan->values[node->inputs[k]].codec = source;
+}
+
+static void keep(dv_plan *plan, dv_value value) {
+    const dv_map *map = &plan->graph->values[value].map;
+    bool flat = dv_map_image_elements(map) == map->channels;
+    bool norms = plan->method.options[RECOMPUTE] == NORMS;
+    if (is_joined(plan->graph, value) || (!flat && norms && count_sources(plan->graph, value) > 0)) {
+        dv_plan_keep(plan, value, &dv_keep_recomputed);
+        strengthen_sources(plan, value);
+    } else {
+        dv_plan_keep(plan, value, flat ? &dv_keep_exact : &dv_keep_packed);
+    }
+}
+
+static dv_status choose(dv_plan *plan, dv_error *error) {
+    (void)error;
+    for (size_t v = 0; v < plan->graph->value_count; v++)
+        plan->values[v].codec = plan->method.codec;
+    plan->values[plan->graph->input].codec = for_images(plan->method.codec);
+    dv_plan_choose(plan, keep);
+    return DV_OK;
+}
+
+const dv_method_kind dv_method_division = {
+    .name = "division",
+    .help = "block averages in bf16 and the rest in a few bits; options: block, bits, dither, recompute",
+    .codec = "division",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .choose = choose,
+};

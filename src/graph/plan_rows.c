@@ -1,0 +1,52 @@
+/* What a plan tells: a row for each value, and bytes by purpose. */
+#include "graph/plan.h"
+
+#include <stdio.h>
+
+/* "packed + mask". */
+static const char *keeper_text(const dv_value_plan *v, char text[DV_KEEPER_TEXT_BYTES]) {
+    bool bits = v->bits != DV_NO_PIECE;
+    const char *numbers = v->keeper ? v->keeper->name : bits ? "" : "-";
+    snprintf(text, DV_KEEPER_TEXT_BYTES, "%s%s%s", numbers, *numbers && bits ? " + " : "",
+             bits ? dv_keep_mask.name : "");
+    return text;
+}
+
+/* What is kept of a value, by whom it is made. */
+static dv_plan_row row_of(const dv_plan *plan, size_t row, dv_value value, const char *layer, const char *kind,
+                          size_t saved) {
+    const dv_map *map = &plan->graph->values[value].map;
+    const dv_value_plan *v = &plan->values[value];
+    return (dv_plan_row){
+        .layer = layer,
+        .kind = kind,
+        .output = *map,
+        .keeper = keeper_text(v, plan->keeper_texts[row]),
+        .kept_bytes = v->kept_bytes,
+        .saved_bytes = saved,
+        .bits_per_element = 8.0 * (double)v->kept_bytes / (double)dv_map_elements(map),
+    };
+}
+
+void dv_plan_fill_rows(dv_plan *plan) {
+    const dv_graph *graph = plan->graph;
+    plan->rows[0] = row_of(plan, 0, graph->input, "input", "images", 0);
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        bool kept = plan->layers[i].backward && plan->layers[i].replay_at < 0;
+        size_t saved = kept ? node->layer.saved_bytes : 0;
+        plan->rows[i + 1] = row_of(plan, i + 1, node->output, node->layer.name, node->layer.kind->name, saved);
+    }
+    dv_plan_summary *t = &plan->totals;
+    for (size_t i = 0; i <= graph->layer_count; i++)
+        t->activations += plan->rows[i].kept_bytes + plan->rows[i].saved_bytes;
+    t->workspace = t->planned - t->activations - t->parameters - t->gradients - t->optimizer - t->buffers;
+}
+
+dv_plan_summary dv_plan_totals(const dv_plan *plan) {
+    return plan->totals;
+}
+
+const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index) {
+    return index <= plan->graph->layer_count ? &plan->rows[index] : NULL;
+}

@@ -1,0 +1,158 @@
+/* A step: one loop over the plan's schedule. Nothing is allocated in it. */
+#include "base/status.h"
+#include "graph/run.h"
+
+/* What one step is told. */
+typedef struct step {
+    uint64_t batch; /* its number in the training */
+    bool training;
+    float smoothing, scale; /* of the loss */
+    dv_step_result *result;
+} step;
+
+/* Adds to a failure where it was. */
+static dv_status explain(dv_error *error, dv_status status, const char *where) {
+    if (!error)
+        return status;
+    return dv_fail(error, status, "%s: %s", where, error->text);
+}
+
+static const char *value_name(const dv_graph *graph, dv_value value) {
+    int producer = graph->values[value].producer;
+    return producer == DV_INPUT ? "input" : graph->layers[producer].layer.name;
+}
+
+/* ---- forward ------------------------------------------------------------------------------- */
+
+/* What a value is to be stored in by layer `i` (DV_INPUT: before the first), or NULL. */
+static dv_kept *to_store(dv_run *run, dv_value value, int i, const step *now) {
+    dv_kept *kept = &run->kept[value];
+    if (!now->training || !kept->access || !kept->access->store || run->plan->values[value].stored_by != i)
+        return NULL;
+    kept->noise.step = now->batch;
+    return kept;
+}
+
+/* Stores a value that has just been made, if that is how it is kept. */
+static dv_status store(dv_run *run, dv_value value, const dv_kept *kept, dv_error *error) {
+    if (!kept)
+        return DV_OK;
+    dv_status status =
+        dv_kept_store(kept, 0, kept->map.images, dv_run_piece(run, run->plan->values[value].data), error);
+    return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
+}
+
+static dv_status forward(dv_run *run, int i, const step *now, dv_error *error) {
+    const dv_graph_layer *node = &run->plan->graph->layers[i];
+    const dv_layer_kind *kind = node->layer.kind;
+    dv_forward *call = &run->calls[i].forward;
+    dv_kept *output = to_store(run, node->output, i, now);
+    call->step = now->batch;
+    call->training = now->training;
+    call->store_output = kind->stores_output ? output : NULL;
+    call->store_input = kind->stores_input ? to_store(run, node->inputs[0], i, now) : NULL;
+    dv_status status = kind->forward(&node->layer, call, error);
+    if (status != DV_OK)
+        return explain(error, status, node->layer.name);
+    return kind->stores_output ? DV_OK : store(run, node->output, output, error);
+}
+
+static dv_status replay(dv_run *run, int i, const step *now, dv_error *error) {
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    dv_forward *call = &run->calls[i].replay;
+    call->step = now->batch;
+    dv_status status = layer->kind->forward(layer, call, error);
+    return status == DV_OK ? status : explain(error, status, layer->name);
+}
+
+/* ---- loss ---------------------------------------------------------------------------------- */
+
+/* Images before those that only fill up the batch, whose label is -1. */
+static size_t labelled(dv_run *run, size_t images) {
+    const int32_t *labels = dv_run_labels(run);
+    while (images > 1 && labels[images - 1] == -1)
+        images--;
+    return images;
+}
+
+static dv_status loss(dv_run *run, int index, const step *now, dv_error *error) {
+    (void)index;
+    const dv_graph *graph = run->plan->graph;
+    const dv_value_plan *logits = &run->plan->values[graph->logits];
+    dv_map map = graph->values[graph->logits].map;
+    dv_targets targets = {.labels = dv_run_labels(run), .smoothing = now->smoothing};
+    dv_loss_result sums;
+    if (now->training) {
+        targets.seconds = dv_run_second_labels(run);
+        targets.weights = dv_run_label_weights(run);
+    } else {
+        map.images = labelled(run, map.images);
+    }
+    dv_status status = dv_softmax_cross_entropy(&map, dv_run_piece(run, logits->data), &targets, now->scale,
+                                                now->training ? dv_run_piece(run, logits->diff) : NULL, &sums, error);
+    if (status != DV_OK)
+        return explain(error, status, "loss");
+    *now->result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
+    return DV_OK;
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) {
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    dv_backward *call = &run->calls[i].backward;
+    call->step = now->batch;
+    dv_status status = layer->kind->backward(layer, call, error);
+    return status == DV_OK ? status : explain(error, status, layer->name);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static dv_status (*const perform[DV_OPERATION_KINDS])(dv_run *run, int index, const step *now, dv_error *error) = {
+    [DV_FORWARD] = forward,
+    [DV_LOSS] = loss,
+    [DV_REPLAY] = replay,
+    [DV_BACKWARD] = backward,
+};
+
+/* Who works in an operation, for messages. */
+static const char *operation_name(const dv_plan *plan, const dv_operation *operation) {
+    return operation->kind == DV_LOSS ? "the loss" : plan->graph->layers[operation->index].layer.name;
+}
+
+/* Without training the step ends with the loss. */
+static dv_status run_step(dv_run *run, const step *now, dv_error *error) {
+    const dv_plan *plan = run->plan;
+    size_t count = now->training ? plan->operation_count : (size_t)plan->loss_at + 1;
+    dv_value images = plan->graph->input;
+    DV_TRY(dv_guard_enter(run->guard, 0, error));
+    DV_TRY(store(run, images, to_store(run, images, DV_INPUT, now), error));
+    for (size_t p = 0; p < count; p++) {
+        const dv_operation *operation = &plan->operations[p];
+        DV_TRY(dv_guard_enter(run->guard, (int)p, error));
+        DV_TRY(perform[operation->kind](run, operation->index, now, error));
+        DV_TRY(dv_guard_leave(run->guard, operation_name(plan, operation), error));
+    }
+    return DV_OK;
+}
+
+dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
+                       dv_error *error) {
+    DV_NEED(run);
+    DV_NEED(result);
+    if (run->plan->options.inference)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
+    const step now = {batch, true, label_smoothing, scale, result};
+    dv_status status = run_step(run, &now, error);
+    dv_guard_rest(run->guard);
+    return status;
+}
+
+dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
+    DV_NEED(run);
+    DV_NEED(result);
+    const step now = {.scale = 1, .result = result};
+    dv_status status = run_step(run, &now, error);
+    dv_guard_rest(run->guard);
+    return status;
+}
