@@ -1,0 +1,147 @@
+/* Methods that keep nothing approximate: over many steps every parameter, running statistic and loss is that of `none`,
+ * to the bit. */
+#include "check.h"
+
+#include <division/graph.h>
+#include <division/models.h>
+
+static const char *const methods[] = {"checkpoint", "checkpoint:segments=2", "checkpoint:segments=1000"};
+
+/* ---- networks -------------------------------------------------------------------------------- */
+
+/* Convolutions, norms and dropout, in two dimensions and behind the pooling. */
+static dv_status dropout_network(dv_type type, size_t batch, dv_graph **graph, dv_error *error) {
+    const dv_convolution_options convolution = {.channels = 16, .window = dv_window_square(3, 1, 1), .groups = 1};
+    const dv_pooling_options pooling = {.window = dv_window_square(3, 2, 1)};
+    dv_status status = dv_graph_new(type, batch, graph, error);
+    if (status != DV_OK)
+        return status;
+    dv_graph *g = *graph;
+    dv_value x = dv_graph_input(g, 3, 2, (const size_t[]){15, 17});
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[3][5] = {{"conv1", "bn1", "relu1", "drop1", "pool1"},
+                                                {"conv2", "bn2", "relu2", "drop2", "pool2"},
+                                                {"conv3", "bn3", "relu3", "drop3", "pool3"}};
+        x = dv_graph_convolution(g, names[i][0], x, &convolution);
+        x = dv_graph_relu(g, names[i][2], dv_graph_batch_norm(g, names[i][1], x));
+        x = dv_graph_dropout(g, names[i][3], x, 0.3f);
+        x = dv_graph_max_pooling(g, names[i][4], x, &pooling);
+    }
+    x = dv_graph_dropout(g, "drop4", dv_graph_global_average_pooling(g, "pool", x), 0.5f);
+    x = dv_graph_linear(g, "fc", x, &(dv_linear_options){.channels = 10, .bias = true});
+    return dv_graph_finish(g, x, error);
+}
+
+typedef struct network {
+    const char *name; /* of a model, or NULL: the network with dropout */
+    size_t batch, side, steps;
+    dv_type type;
+} network;
+
+static const network networks[] = {
+    {NULL, 5, 0, 20, DV_F32},
+    {NULL, 5, 0, 20, DV_BF16},
+    {"resnet20", 4, 32, 20, DV_F32},
+    {"resnet50", 2, 64, 20, DV_F32},
+    {"densenet121_cifar", 2, 32, 20, DV_F32},
+    {"resnet50", 2, 64, 3, DV_BF16},
+};
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+typedef struct trained {
+    dv_plan *plan;
+    dv_run *run;
+} trained;
+
+static trained trained_new(const dv_graph *graph, const char *method) {
+    trained t;
+    dv_plan_options options = dv_plan_options_default();
+    options.method = method;
+    assert_ok(dv_plan_new(graph, &options, &t.plan, &error));
+    assert_ok(dv_run_new(t.plan, 1, &t.run, &error));
+    return t;
+}
+
+static void trained_free(trained t) {
+    dv_run_free(t.run);
+    dv_plan_free(t.plan);
+}
+
+static double train(const trained *t, uint32_t number) {
+    const dv_map *map = dv_run_input_map(t->run);
+    const dv_run_parameter *p;
+    dv_step_result result;
+    for (size_t i = 0; i < dv_map_elements(map); i++) {
+        float value = (float)((i * 2654435761u + number * 40503u) >> 16 & 255) / 128 - 1;
+        uint32_t word;
+        memcpy(&word, &value, sizeof word);
+        if (map->type == DV_F32)
+            ((float *)dv_run_input(t->run))[i] = value;
+        else
+            ((uint16_t *)dv_run_input(t->run))[i] = (uint16_t)(word >> 16);
+    }
+    for (size_t n = 0; n < map->images; n++)
+        dv_run_labels(t->run)[n] = (int32_t)((n + number) % 10);
+    assert_ok(dv_run_train(t->run, number, 0, 1, &result, &error));
+    for (size_t i = 0; (p = dv_run_parameter_at(t->run, i)); i++)
+        for (size_t j = 0; p->gradient && j < p->count; j++) {
+            p->data[j] -= 0.02f * p->gradient[j];
+            p->gradient[j] = 0;
+        }
+    return result.loss;
+}
+
+static void compare(const network *of, const char *method, const trained *exact, const trained *other) {
+    const dv_run_parameter *p, *q;
+    for (size_t i = 0; (p = dv_run_parameter_at(exact->run, i)); i++) {
+        q = dv_run_parameter_at(other->run, i);
+        if (memcmp(p->data, q->data, p->count * sizeof(float)) != 0)
+            fail_msg("%s, %s, %s: another %s", of->name ? of->name : "dropout", dv_type_name(of->type), method,
+                     p->name);
+    }
+}
+
+/* `none` and all others side by side, on one graph. */
+static void check_network(const network *of) {
+    enum { COUNT = sizeof methods / sizeof *methods };
+    dv_graph *graph = NULL;
+    size_t steps = test_scale() > 1 ? 2 : of->steps;
+    if (of->name)
+        assert_ok(dv_model_build(of->name, of->type, of->batch, 10, of->side, &graph, &error));
+    else
+        assert_ok(dropout_network(of->type, of->batch, &graph, &error));
+    trained exact = trained_new(graph, "none"), others[COUNT];
+    for (size_t m = 0; m < COUNT; m++)
+        others[m] = trained_new(graph, methods[m]);
+    for (uint32_t step = 0; step < steps; step++) {
+        double loss = train(&exact, step);
+        for (size_t m = 0; m < COUNT; m++)
+            if (train(&others[m], step) != loss)
+                fail_msg("%s, %s: another loss in step %u", of->name ? of->name : "dropout", methods[m], step);
+    }
+    for (size_t m = 0; m < COUNT; m++) {
+        compare(of, methods[m], &exact, &others[m]);
+        print_message("%s, %s, %s: %zu bytes planned, of %zu\n", of->name ? of->name : "dropout",
+                      dv_type_name(of->type), methods[m], dv_plan_totals(others[m].plan).planned,
+                      dv_plan_totals(exact.plan).planned);
+        trained_free(others[m]);
+    }
+    trained_free(exact);
+    dv_graph_free(graph);
+}
+
+static void exact_methods_train_as_none(void **state) {
+    (void)state;
+    size_t count = sizeof networks / sizeof *networks;
+    for (size_t i = 0; i < count; i++)
+        if (test_scale() == 1 || networks[i].name == NULL)
+            check_network(&networks[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_methods_train_as_none),
+    };
+    return cmocka_run_group_tests_name("exact methods", tests, NULL, NULL);
+}
