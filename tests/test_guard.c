@@ -85,7 +85,7 @@ static const harm harms[] = {
     {"relu wrote 9 bytes past the end of relu's output", false, OUTPUT, 8},
     {"relu wrote 1 bytes before the start of relu's output", false, OUTPUT, -1},
     {"relu wrote 256 bytes before the start of relu's output", false, OUTPUT, -256},
-    {"relu wrote 1 bytes past the end of relu's bits", false, BITS, 0},
+    {"relu wrote 1 bytes past the end of relu's mask", false, BITS, 0},
     {"relu wrote 1 bytes past the end of conv's output's gradient", true, OUTPUT, 0},
     {"relu wrote 1 bytes before the start of conv's output's gradient", true, OUTPUT, -1},
     {"relu wrote 1 bytes past the end of relu's backward workspace", true, WORKSPACE, 0},
@@ -216,7 +216,7 @@ static const struct {
 } partly_written[] = {
     {"forward workspace", "libraries ask for more than they use, parts are rounded up to 64 bytes"},
     {"backward workspace", "the same; and buffers of a slice serve only where values are packed, or bits not kept"},
-    {"bits", "each image's are rounded up to 64 bytes"},
+    {"mask", "each image's are rounded up to 64 bytes"},
 };
 
 static bool may_be_partly_written(const dv_owner *owner) {
