@@ -54,7 +54,7 @@ typedef struct trained {
     dv_run *run;
 } trained;
 
-static trained trained_new(const dv_graph *graph, const char *method) {
+static trained trained_new(dv_graph *graph, const char *method) {
     trained t;
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
