@@ -155,7 +155,21 @@ static void test_limit(void **state) {
     free(data);
     assert_int_equal(dv_file_read(path, 4, &data, &bytes, &error), DV_ERROR_FORMAT);
     assert_non_null(strstr(error.text, "4 bytes"));
-    assert_int_equal(dv_file_read("/dev/zero", 1 << 20, &data, &bytes, &error), DV_ERROR_FORMAT);
+}
+
+/* What may never end, or never begin, is refused at once. */
+static void test_no_regular_file(void **state) {
+    char path[FOLDER_PATH_BYTES];
+    void *data;
+    size_t bytes;
+    dv_error error;
+    assert_int_equal(mkfifo(folder_path(state, "pipe", path), 0666), 0);
+    assert_int_equal(dv_file_read(path, 5, &data, &bytes, &error), DV_ERROR_IO);
+    assert_non_null(strstr(error.text, "pipe: it is no regular file: give the name of one"));
+    assert_int_equal(dv_file_read("/dev/zero", 1 << 20, &data, &bytes, &error), DV_ERROR_IO);
+    assert_non_null(strstr(error.text, "/dev/zero: it is no regular file"));
+    assert_int_equal(dv_file_read(*state, 5, &data, &bytes, &error), DV_ERROR_IO);
+    assert_non_null(strstr(error.text, strerror(EISDIR)));
 }
 
 /* Sizes around those at which the buffer grows. */
@@ -186,6 +200,7 @@ int main(void) {
         IN_FOLDER(test_errors_name_file_and_reason),
         cmocka_unit_test(test_long_paths),
         IN_FOLDER(test_limit),
+        IN_FOLDER(test_no_regular_file),
         IN_FOLDER(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,12 +188,46 @@ static int read_stream(FILE *stream, size_t limit, char **data, size_t *bytes) {
     }
 }
 
+dv_status dv_file_open(const char *path, int *descriptor, size_t *bytes, dv_error *error) {
+    struct stat status;
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* which a pipe that nobody writes to does not delay */
+    int code = *descriptor < 0 || fstat(*descriptor, &status) != 0 ? errno : 0;
+    if (code == 0 && S_ISREG(status.st_mode)) {
+        *bytes = (size_t)status.st_size;
+        return DV_OK;
+    }
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+    if (code == 0 && !S_ISDIR(status.st_mode))
+        return dv_fail(error, DV_ERROR_IO, "could not read %s: it is no regular file: give the name of one",
+                       dv_file_shown(path));
+    return fail_io(error, "read", path, code != 0 ? code : EISDIR);
+}
+
+int dv_file_read_at(int descriptor, void *data, size_t bytes, uint64_t offset) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = pread(descriptor, (char *)data + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? errno : ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
 dv_status dv_file_read(const char *path, size_t limit, void **data, size_t *bytes, dv_error *error) {
     char *contents = NULL;
-    size_t length = 0;
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_io(error, "read", path, errno);
+    size_t length = 0, expected;
+    int descriptor;
+    DV_TRY(dv_file_open(path, &descriptor, &expected, error));
+    FILE *stream = fdopen(descriptor, "rb");
+    if (stream == NULL) {
+        int reason = errno;
+        close(descriptor);
+        return fail_io(error, "read", path, reason);
+    }
     int code = read_stream(stream, limit, &contents, &length);
     fclose(stream);
     if (code == 0) {

@@ -7,6 +7,7 @@
 
 #include <division/status.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* A replacement under way. */
@@ -30,7 +31,14 @@ void dv_file_abandon(dv_file *file);
 /* Replaces the contents of `path` by `bytes` of `data`. */
 dv_status dv_file_replace(const char *path, const void *data, size_t bytes, dv_error *error);
 
-/* Reads all of a file of at most `limit` bytes. `data` is the caller's to free(), and is followed by a
+/* Opens a regular file for reading; `descriptor` is the caller's to close. What is none, as a pipe or a device, is
+ * refused at once: there may never be anything to read. */
+dv_status dv_file_open(const char *path, int *descriptor, size_t *bytes, dv_error *error);
+
+/* Reads `bytes` of an open file from `offset` on. Returns 0, or an errno: ENODATA where the file ends before. */
+int dv_file_read_at(int descriptor, void *data, size_t bytes, uint64_t offset);
+
+/* Reads all of a regular file of at most `limit` bytes. `data` is the caller's to free(), and is followed by a
  * zero byte that `bytes` does not count. */
 dv_status dv_file_read(const char *path, size_t limit, void **data, size_t *bytes, dv_error *error);
 

@@ -60,16 +60,11 @@ static size_t record_bytes(const form *of) {
 
 /* Reads `bytes` of a file from `offset` on. */
 static dv_status read_at(const source *from, size_t offset, uint8_t *data, size_t bytes, dv_error *error) {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got = pread(from->descriptor, data + done, bytes - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the file and the device",
-                           dv_file_shown(from->path), got < 0 ? strerror(errno) : "it became shorter");
-        done += (size_t)got;
-    }
-    return DV_OK;
+    int code = dv_file_read_at(from->descriptor, data, bytes, offset);
+    if (code == 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the file and the device",
+                   dv_file_shown(from->path), code != ENODATA ? strerror(code) : "it became shorter");
 }
 
 /* The label of the record `number` of a file. */
@@ -140,7 +135,7 @@ static dv_status open_source(const form *of, const char *folder, const char *nam
     if (made->path == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a data set: free some");
     snprintf(made->path, bytes, "%s/%s", folder, name);
-    made->descriptor = open(made->path, O_RDONLY | O_CLOEXEC);
+    made->descriptor = open(made->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
     if (made->descriptor >= 0)
         return DV_OK;
     return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: give the folder with the binary version of %s",

@@ -261,19 +261,12 @@ static dv_status check_names(dv_safetensors *file, dv_error *error) {
 
 /* Reads all of `bytes` at `offset`. */
 static dv_status read_at(const dv_safetensors *file, void *dst, size_t bytes, uint64_t offset, dv_error *error) {
-    while (bytes > 0) {
-        ssize_t got = pread(file->descriptor, dst, bytes, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the device", dv_file_shown(file->path),
-                           strerror(errno));
-        if (got == 0)
-            return fail_format(file, error, "it became shorter while it was read");
-        dst = (char *)dst + got;
-        bytes -= (size_t)got;
-        offset += (uint64_t)got;
-    }
+    int code = dv_file_read_at(file->descriptor, dst, bytes, offset);
+    if (code == ENODATA)
+        return fail_format(file, error, "it became shorter while it was read");
+    if (code != 0)
+        return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: check the device", dv_file_shown(file->path),
+                       strerror(code));
     return DV_OK;
 }
 
