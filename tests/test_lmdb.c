@@ -6,6 +6,7 @@
 #include "data/lmdb_file.h"
 
 #include <division/lmdb.h>
+#include <lmdb.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -125,7 +126,7 @@ static void test_all_there(void **state) {
         in_order += record.label == i / TRAIN;
         seen[record.label]++;
         free(data);
-        dv_lmdb_file_release(&record, held);
+        dv_lmdb_file_release(held);
     }
     for (size_t label = 0; label < CLASSES; label++)
         assert_int_equal(seen[label], TRAIN);
@@ -152,7 +153,7 @@ static void test_resized(void **state) {
         assert_ok(dv_lmdb_file_find(&file, i, &record, &held, &error));
         assert_ok(dv_decoder_open(decoder, record.image, record.image_bytes, &width, &height, &error));
         assert_in_range(width < height ? width : height, 40, 48);
-        dv_lmdb_file_release(&record, held);
+        dv_lmdb_file_release(held);
     }
     dv_decoder_free(decoder);
     dv_lmdb_file_close(&file);
@@ -226,8 +227,8 @@ static void test_goes_on(void **state) {
             assert_int_equal(left.image_bytes, right.image_bytes);
             assert_memory_equal(left.image, right.image, left.image_bytes);
             assert_memory_equal(left.name, right.name, left.name_bytes);
-            dv_lmdb_file_release(&left, held_a);
-            dv_lmdb_file_release(&right, held_b);
+            dv_lmdb_file_release(held_a);
+            dv_lmdb_file_release(held_b);
         }
         dv_lmdb_file_close(&a);
         dv_lmdb_file_close(&b);
@@ -314,7 +315,7 @@ static void test_damage(void **state) {
     assert_ok(dv_lmdb_file_find(&file, 77, &record, &held, &error));
     uint8_t pattern[64];
     memcpy(pattern, record.image + record.image_bytes - 64, 64); /* find it in the file, wherever LMDB has put it */
-    dv_lmdb_file_release(&record, held);
+    dv_lmdb_file_release(held);
     dv_lmdb_file_close(&file);
     size_t bytes;
     uint8_t *data = read_file(at.train, &bytes);
@@ -403,7 +404,7 @@ static void test_foreign(void **state) {
     assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_IO, "No such file");
     mkdir(at.made, 0777);
     images_write_file(at.train, "", 0);
-    assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT, "train.lmdb is no LMDB file: it is empty");
+    assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT, "train.lmdb: it is empty: convert it again");
     char page[8192] = "some other file";
     images_write_file(at.train, page, sizeof page);
     assert_fails(dv_dataset_open(text, &data, &error), DV_ERROR_FORMAT, "is it a file of 'division data lmdb'?");

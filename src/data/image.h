@@ -21,8 +21,8 @@ typedef struct dv_decoder dv_decoder;
 dv_status dv_decoder_new(size_t width, size_t height, dv_decoder **decoder, dv_error *error);
 void dv_decoder_free(dv_decoder *decoder);
 
-/* Bytes that a decoder takes. Those of progressive JPEGs and PNGs, which can only be decoded whole, come on top while
- * one is decoded. */
+/* Bytes that a decoder takes. Those of progressive JPEGs and interlaced PNGs, which can only be decoded whole, come on
+ * top while one is decoded. */
 size_t dv_decoder_bytes(size_t width, size_t height);
 
 /* Looks at the beginning of an image. The bytes must stay until dv_decoder_show has returned. What is wrong with it

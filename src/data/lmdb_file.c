@@ -1,21 +1,15 @@
-/* Reading an LMDB file.
- *
- * Files are mapped, not read, so a record is decoded where it lies. Its pages are given back afterwards: they stay in
- * the system's cache, but the process does not seem to grow by the whole data set. */
+/* Reading the records of an LMDB file. */
 #include "data/lmdb_file.h"
 
 #include "base/file.h"
 #include "base/status.h"
 #include "data/folder_images.h"
-#include "data/lmdb_pages.h"
 
 #include <errno.h>
+#include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 dv_status dv_lmdb_fail(const char *action, const char *path, int code, dv_error *error) {
     const char *shown = dv_file_shown(path);
@@ -42,140 +36,97 @@ char *dv_lmdb_split_path(const char *folder, dv_split split) {
     return path;
 }
 
-static dv_status read_description(dv_lmdb_file *file, MDB_txn *transaction, dv_error *error) {
-    char name[] = DV_LMDB_DESCRIPTION_KEY;
-    MDB_val key = {sizeof name, name}, value;
+/* Puts the file, and what is meant within it, in front of what is wrong. */
+static dv_status name(const dv_lmdb_file *file, const char *part, dv_status status, const dv_error *inner,
+                      dv_error *error) {
+    if (status == DV_OK)
+        return DV_OK;
+    return dv_fail(error, status, "%s: %s%.120s", dv_file_shown(file->path), part, inner->text);
+}
+
+static dv_status name_record(const dv_lmdb_file *file, size_t place, dv_status status, const dv_error *inner,
+                             dv_error *error) {
+    char part[40];
+    snprintf(part, sizeof part, "record %zu: ", place);
+    return name(file, part, status, inner, error);
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+static dv_status read_description(dv_lmdb_file *file, dv_error *error) {
+    static const char key[] = DV_LMDB_DESCRIPTION_KEY;
+    uint8_t *text;
+    size_t bytes;
     dv_error inner;
-    int code = mdb_get(transaction, file->table, &key, &value);
-    if (code == MDB_NOTFOUND)
+    dv_status status = dv_lmdb_pages_find(&file->pages, key, sizeof key, SIZE_MAX, &text, &bytes, &inner);
+    DV_TRY(name(file, "", status, &inner, error));
+    if (text == NULL)
         return dv_fail(error, DV_ERROR_FORMAT, "%s: an LMDB file, but not one that 'division data lmdb' made",
                        dv_file_shown(file->path));
-    if (code != 0)
-        return dv_lmdb_fail("read", file->path, code, error);
-    dv_status status = dv_lmdb_description_read(value.mv_data, value.mv_size, &file->description, &inner);
-    if (status != DV_OK)
-        return dv_fail(error, status, "%s: %.120s", dv_file_shown(file->path), inner.text);
+    status = dv_lmdb_description_read((const char *)text, bytes, &file->description, &inner);
+    free(text);
+    DV_TRY(name(file, "", status, &inner, error));
     if (!file->description.complete)
         return dv_fail(error, DV_ERROR_FORMAT, "%s is not complete: call 'division data lmdb' again: it goes on",
                        dv_file_shown(file->path));
     return DV_OK;
 }
 
-static dv_status open_table(dv_lmdb_file *file, dv_error *error) {
-    MDB_txn *transaction;
-    int code = mdb_txn_begin(file->environment, NULL, MDB_RDONLY, &transaction);
-    if (code != 0)
-        return dv_lmdb_fail("read", file->path, code, error);
-    dv_status status = DV_OK;
-    code = mdb_dbi_open(transaction, NULL, 0, &file->table);
-    if (code != 0)
-        status = dv_lmdb_fail("read", file->path, code, error);
-    if (status == DV_OK)
-        status = read_description(file, transaction, error);
-    if (status == DV_OK)
-        code = mdb_txn_commit(transaction); /* keeps the table open */
-    else
-        mdb_txn_abort(transaction);
-    return status == DV_OK && code != 0 ? dv_lmdb_fail("read", file->path, code, error) : status;
-}
-
 dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *error) {
-    struct stat status;
-    *file = (dv_lmdb_file){.path = strdup(path)};
+    *file = (dv_lmdb_file){.path = strdup(path), .pages.descriptor = -1};
     if (file->path == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a data set: free some");
-    if (stat(path, &status) != 0)
-        return dv_fail(error, DV_ERROR_IO, "could not read %s: %s: give what 'division data lmdb' made",
-                       dv_file_shown(path), strerror(errno));
-    if (!S_ISREG(status.st_mode) || status.st_size == 0)
-        return dv_fail(error, DV_ERROR_FORMAT, "%s is no LMDB file: it is %s", dv_file_shown(path),
-                       S_ISREG(status.st_mode) ? "empty" : "no regular file");
-    DV_TRY(dv_lmdb_file_check(path, error));
-    int code = mdb_env_create(&file->environment);
-    if (code == 0) /* no lock file: nobody writes, and the disk may be read-only */
-        code = mdb_env_open(file->environment, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
-                            0666);
-    return code == 0 ? open_table(file, error) : dv_lmdb_fail("open", path, code, error);
+    DV_TRY(dv_lmdb_pages_open(&file->pages, path, error));
+    return read_description(file, error);
 }
 
 void dv_lmdb_file_close(dv_lmdb_file *file) {
-    if (file->environment != NULL)
-        mdb_env_close(file->environment);
+    if (file->path != NULL)
+        dv_lmdb_pages_close(&file->pages);
     dv_lmdb_description_free(&file->description);
     free(file->path);
     *file = (dv_lmdb_file){0};
 }
 
-/* Gives back the pages that lie wholly within what was read. */
-static void give_back(const uint8_t *bytes, size_t count) {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)bytes + count) / page * page;
-    if (end > first)
-        (void)madvise((void *)first, end - first, MADV_DONTNEED);
-}
+/* ---- records ------------------------------------------------------------------------------- */
 
-/* The bytes of the record at a place. */
-static dv_status find_value(const dv_lmdb_file *file, MDB_txn *transaction, size_t place, MDB_val *value,
+/* The first `most` bytes of the record at a place, the caller's to free(). */
+static dv_status read_value(const dv_lmdb_file *file, size_t place, size_t most, uint8_t **value, size_t *bytes,
                             dv_error *error) {
-    uint8_t name[DV_LMDB_KEY_BYTES];
-    MDB_val key = {sizeof name, name};
-    dv_lmdb_key(place, name);
-    int code = mdb_get(transaction, file->table, &key, value);
-    if (code == MDB_NOTFOUND)
-        return dv_fail(error, DV_ERROR_FORMAT, "%s: record %zu: it is missing", dv_file_shown(file->path), place);
-    return code == 0 ? DV_OK : dv_lmdb_fail("read", file->path, code, error);
-}
-
-/* Puts file and record in front of what is wrong. */
-static dv_status name(const dv_lmdb_file *file, size_t place, dv_status status, const dv_error *inner,
-                      dv_error *error) {
-    if (status == DV_OK)
-        return DV_OK;
-    return dv_fail(error, status, "%s: record %zu: %.100s", dv_file_shown(file->path), place, inner->text);
-}
-
-static dv_status find(const dv_lmdb_file *file, MDB_txn *transaction, size_t place, dv_lmdb_record *record,
-                      dv_error *error) {
-    MDB_val value;
+    uint8_t key[DV_LMDB_KEY_BYTES];
     dv_error inner;
-    DV_TRY(find_value(file, transaction, place, &value, error));
-    dv_status status = dv_lmdb_record_read(value.mv_data, value.mv_size, file->description.classes, record, &inner);
-    return name(file, place, status, &inner, error);
+    dv_lmdb_key(place, key);
+    dv_status status = dv_lmdb_pages_find(&file->pages, key, sizeof key, most, value, bytes, &inner);
+    if (status == DV_OK && *value == NULL)
+        status = dv_fail(&inner, DV_ERROR_FORMAT, "it is missing");
+    return name_record(file, place, status, &inner, error);
 }
 
 dv_status dv_lmdb_file_label(const dv_lmdb_file *file, size_t place, int32_t *label, dv_error *error) {
-    MDB_txn *transaction;
-    MDB_val value;
+    uint8_t *value;
+    size_t bytes;
     dv_error inner;
-    int code = mdb_txn_begin(file->environment, NULL, MDB_RDONLY, &transaction);
-    if (code != 0)
-        return dv_lmdb_fail("read", file->path, code, error);
-    dv_status status = find_value(file, transaction, place, &value, error);
-    if (status == DV_OK) {
-        status = dv_lmdb_record_label(value.mv_data, value.mv_size, file->description.classes, label, &inner);
-        status = name(file, place, status, &inner, error);
-        give_back(value.mv_data, value.mv_size);
-    }
-    mdb_txn_abort(transaction);
-    return status;
+    DV_TRY(read_value(file, place, DV_LMDB_HEADER_BYTES, &value, &bytes, error));
+    dv_status status = dv_lmdb_record_label(value, bytes, file->description.classes, label, &inner);
+    free(value);
+    return name_record(file, place, status, &inner, error);
 }
 
 dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_record *record, void **held,
                             dv_error *error) {
-    MDB_txn *transaction;
+    uint8_t *value;
+    size_t bytes;
+    dv_error inner;
     *held = NULL;
-    int code = mdb_txn_begin(file->environment, NULL, MDB_RDONLY, &transaction);
-    if (code != 0)
-        return dv_lmdb_fail("read", file->path, code, error);
-    dv_status status = find(file, transaction, place, record, error);
+    DV_TRY(read_value(file, place, SIZE_MAX, &value, &bytes, error));
+    dv_status status = dv_lmdb_record_read(value, bytes, file->description.classes, record, &inner);
     if (status == DV_OK)
-        *held = transaction;
+        *held = value;
     else
-        mdb_txn_abort(transaction);
-    return status;
+        free(value);
+    return name_record(file, place, status, &inner, error);
 }
 
-void dv_lmdb_file_release(const dv_lmdb_record *record, void *held) {
-    give_back(record->image, record->image_bytes);
-    mdb_txn_abort(held);
+void dv_lmdb_file_release(void *held) {
+    free(held);
 }

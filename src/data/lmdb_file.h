@@ -4,13 +4,11 @@
 
 #include "data/dataset.h"
 #include "data/lmdb_format.h"
-
-#include <lmdb.h>
+#include "data/lmdb_pages.h"
 
 typedef struct dv_lmdb_file {
-    MDB_env *environment;
-    MDB_dbi table;
-    char *path;
+    char *path; /* NULL: not opened */
+    dv_lmdb_pages pages;
     dv_lmdb_description description;
 } dv_lmdb_file;
 
@@ -19,11 +17,10 @@ typedef struct dv_lmdb_file {
 dv_status dv_lmdb_file_open(dv_lmdb_file *file, const char *path, dv_error *error);
 void dv_lmdb_file_close(dv_lmdb_file *file);
 
-/* Finds the record at a place. It stays until the transaction that comes back in `held` is given to
- * dv_lmdb_file_release with it. */
+/* Reads the record at a place. It stays until what comes back in `held` is given to dv_lmdb_file_release. */
 dv_status dv_lmdb_file_find(const dv_lmdb_file *file, size_t place, dv_lmdb_record *record, void **held,
                             dv_error *error);
-void dv_lmdb_file_release(const dv_lmdb_record *record, void *held);
+void dv_lmdb_file_release(void *held);
 
 /* The label of the record at a place, without a look at the rest of it. */
 dv_status dv_lmdb_file_label(const dv_lmdb_file *file, size_t place, int32_t *label, dv_error *error);

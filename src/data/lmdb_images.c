@@ -26,7 +26,7 @@ static dv_status fetch(const dv_dataset *dataset, dv_split split, size_t index, 
 
 static void release(const dv_dataset *dataset, dv_record *record) {
     (void)dataset;
-    dv_lmdb_file_release(&(dv_lmdb_record){.image = record->bytes, .image_bytes = record->count}, record->held);
+    dv_lmdb_file_release(record->held);
 }
 
 static dv_status find_label(const dv_dataset *dataset, dv_split split, size_t index, int32_t *label, dv_error *error) {
@@ -42,7 +42,7 @@ static void name_image(const dv_dataset *dataset, dv_split split, size_t index, 
         return;
     }
     snprintf(name, DV_IMAGE_NAME_BYTES, "%s.lmdb: record %zu: %.*s", shown, index, (int)record.name_bytes, record.name);
-    dv_lmdb_file_release(&record, held);
+    dv_lmdb_file_release(held);
 }
 
 static void close_lmdb(dv_dataset *dataset) {

@@ -54,7 +54,7 @@ static dv_status check_record(const verification *all, const dv_lmdb_file *file,
     void *held;
     DV_TRY(dv_lmdb_file_find(file, place, &record, &held, error));
     dv_status status = all->source != NULL ? compare(all->source, file, split, place, &record, error) : DV_OK;
-    dv_lmdb_file_release(&record, held);
+    dv_lmdb_file_release(held);
     return status;
 }
 
@@ -83,11 +83,9 @@ static dv_status check_some(const verification *all, const dv_lmdb_file *file, d
 static dv_status check_file(verification *all, const dv_lmdb_file *file, dv_split split, dv_error *error) {
     size_t images = file->description.images;
     struct stat status;
-    MDB_stat table;
-    mdb_env_stat(file->environment, &table);
-    if (table.ms_entries != images + 1)
+    if (file->pages.entries != images + 1)
         return dv_fail(error, DV_ERROR_FORMAT, "%s has %zu records and is to have %zu: convert again",
-                       dv_file_shown(file->path), table.ms_entries - 1, images);
+                       dv_file_shown(file->path), file->pages.entries - 1, images);
     for (size_t first = 0; first < images && !dv_lmdb_stop_asked(all->calls); first += AT_ONCE) {
         size_t end = images - first < AT_ONCE ? images : first + AT_ONCE;
         DV_TRY(check_some(all, file, split, first, end, error));

@@ -16,6 +16,7 @@
 #include <division/lmdb.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <lmdb.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,8 +305,11 @@ static dv_status open_writer(writer *to, const char *destination, dv_error *erro
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a conversion: free some");
     struct stat status;
     DV_TRY(lock(to, error));
-    if (fstat(to->lock, &status) == 0 && status.st_size > 0)
-        DV_TRY(dv_lmdb_file_check(to->path, error));
+    if (fstat(to->lock, &status) != 0 || !S_ISREG(status.st_mode))
+        return dv_fail(error, DV_ERROR_IO, "could not write %s: it is no regular file: choose another place",
+                       dv_file_shown(to->path));
+    if (status.st_size > 0)
+        DV_TRY(dv_lmdb_pages_check(to->path, error));
     int code = mdb_env_create(&to->environment);
     if (code == 0)
         code = mdb_env_set_mapsize(to->environment, FIRST_MAP);

@@ -1,4 +1,5 @@
-/* PNG images, through libspng. They are rare among photographs, and decoded whole. */
+/* PNG images, through libspng: row by row, so that no more than a row of them is ever there, or whole if they are
+ * interlaced. All of an image is decoded whatever the view shows of it: damage may be anywhere. */
 #include "base/status.h"
 #include "data/image.h"
 
@@ -35,33 +36,66 @@ dv_status dv_png_size(const uint8_t *bytes, size_t count, size_t *width, size_t 
     return code == 0 ? DV_OK : fail(code, error);
 }
 
-/* Decodes all of it, to RGB whatever it is; what is transparent counts as opaque. */
-static int decode(spng_ctx *png, const uint8_t *bytes, size_t count, uint8_t **pixels, size_t *width) {
+/* What is to be shown of an image. */
+typedef struct task {
+    const dv_view *view;
+    dv_resample *resample; /* NULL: nothing */
+    uint8_t *dst;
+} task;
+
+/* Room for a number of rows, to RGB whatever the image is; what is transparent counts as opaque. */
+static uint8_t *make_rows(const struct spng_ihdr *header, size_t rows) {
+    return malloc(header->width * rows * DV_PIXEL);
+}
+
+/* Decodes row after row and passes on those of the view. */
+static int decode_rows(spng_ctx *png, const struct spng_ihdr *header, const task *what) {
+    uint8_t *row = make_rows(header, 1);
+    size_t first = 0, end = 0;
+    if (row == NULL)
+        return SPNG_EMEM;
+    if (what->resample != NULL) {
+        dv_resample_begin(what->resample, &what->view->size, what->dst);
+        first = what->view->top + dv_resample_first(what->resample);
+        end = what->view->top + dv_resample_end(what->resample);
+    }
+    int code = spng_decode_image(png, NULL, 0, SPNG_FMT_RGB8, SPNG_DECODE_PROGRESSIVE);
+    for (size_t y = 0; code == 0; y++) {
+        code = spng_decode_row(png, row, header->width * (size_t)DV_PIXEL);
+        if ((code == 0 || code == SPNG_EOI) && y >= first && y < end)
+            dv_resample_row(what->resample, row + what->view->left * DV_PIXEL);
+    }
+    free(row);
+    return code == SPNG_EOI ? 0 : code;
+}
+
+static int decode_whole(spng_ctx *png, const struct spng_ihdr *header, const task *what) {
+    uint8_t *pixels = make_rows(header, header->height);
+    if (pixels == NULL)
+        return SPNG_EMEM;
+    int code = spng_decode_image(png, pixels, (size_t)header->width * header->height * DV_PIXEL, SPNG_FMT_RGB8, 0);
+    if (code == 0 && what->resample != NULL)
+        dv_resample_pixels(what->resample, pixels, header->width, what->view, what->dst);
+    free(pixels);
+    return code;
+}
+
+static dv_status decode(const uint8_t *bytes, size_t count, const task *what, dv_error *error) {
     struct spng_ihdr header;
-    size_t size;
-    int code = open_png(png, bytes, count, &header);
+    spng_ctx *png = spng_ctx_new(0);
+    int code = png != NULL ? open_png(png, bytes, count, &header) : SPNG_EMEM;
     if (code == 0)
-        code = spng_decoded_image_size(png, SPNG_FMT_RGB8, &size);
-    if (code != 0)
-        return code;
-    *width = header.width;
-    *pixels = malloc(size);
-    return *pixels != NULL ? spng_decode_image(png, *pixels, size, SPNG_FMT_RGB8, 0) : SPNG_EMEM;
+        code = header.interlace_method == SPNG_INTERLACE_NONE ? decode_rows(png, &header, what)
+                                                              : decode_whole(png, &header, what);
+    spng_ctx_free(png);
+    return code == 0 ? DV_OK : fail(code, error);
 }
 
 dv_status dv_png_show(const uint8_t *bytes, size_t count, const dv_view *view, dv_resample *resample, uint8_t *dst,
                       dv_error *error) {
-    uint8_t *pixels = NULL;
-    size_t width = 0;
-    spng_ctx *png = spng_ctx_new(0);
-    int code = png != NULL ? decode(png, bytes, count, &pixels, &width) : SPNG_EMEM;
-    if (code == 0 && resample != NULL)
-        dv_resample_pixels(resample, pixels, width, view, dst);
-    spng_ctx_free(png);
-    free(pixels);
-    return code == 0 ? DV_OK : fail(code, error);
+    return decode(bytes, count, &(task){view, resample, dst}, error);
 }
 
 dv_status dv_png_drain(const uint8_t *bytes, size_t count, dv_error *error) {
-    return dv_png_show(bytes, count, NULL, NULL, NULL, error);
+    return decode(bytes, count, &(task){NULL, NULL, NULL}, error);
 }

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The memory that is planned is the memory that training takes, whatever the data: within 5 % and 50 MB, which are the
+# program's and its libraries'. Each kind has more bytes of data than that leaves room for.
+# DV_PROGRAM is the program, DV_TEMP an empty folder.
+source "$DV_SOURCE_DIR/tests/calls.bash"
+subcommand=(train)
+if sanitized; then
+    echo "left out: a sanitizer takes memory of its own"
+    finish
+fi
+
+# field NAME FILE: a number of a summary.
+field() {
+    sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$2"
+}
+
+# holds DATA [OPTION...]: training keeps to its plan, with workers and without.
+holds() {
+    local planned peak
+    for workers in 0 2; do
+        run --data "$@" --model resnet20 --side 8 --batch 64 --epochs 1 --workers $workers --quiet --replace --out run
+        prints ''
+        planned=$(field planned_bytes run/summary.json) peak=$(field peak_bytes run/summary.json)
+        echo "$1, $workers workers: planned $planned, peak $peak"
+        ((planned > 0 && peak <= planned * 105 / 100 + 50000000)) || complain "planned $planned bytes, and took $peak"
+    done
+}
+
+# paint FILE IMAGES: a picture of the program's own making.
+paint() {
+    "$DV_PROGRAM" data show synthetic:side=32 --images "$2" --png "$1" >/dev/null || complain "expected a picture"
+}
+
+# fill FOLDER CLASSES FILES PICTURE: a folder of images, all of them links to one picture.
+fill() {
+    mkdir -p "$1/val/0" "$1/files"
+    for ((i = 0; i < $3; i++)); do
+        ln "$4" "$1/files/$i.png"
+    done
+    for ((i = 0; i < $2; i++)); do
+        mkdir -p "$1/train/$i"
+        cp -al "$1/files/." "$1/train/$i"
+    done
+    ln "$4" "$1/val/0/0.png"
+}
+
+holds synthetic:side=32,train=2048,test=64
+
+mkdir cifar # of zeros: 77 MB
+for file in data_batch_{1,2,3,4,5} test_batch; do
+    head -c $((3073 * 5000)) /dev/zero >cifar/$file.bin
+done
+holds cifar10:cifar --steps 100
+
+paint small.png 1
+fill small 25 500 small.png
+holds folder:small --steps 50
+"$DV_PROGRAM" data lmdb small small.lmdb --quiet || complain "expected small records"
+[[ $(stat -c %s small.lmdb/train.lmdb) -gt 90000000 ]] || complain "expected a file that is not small"
+holds lmdb:small.lmdb --steps 150
+
+paint large.png 400
+fill large 2 60 large.png
+"$DV_PROGRAM" data lmdb large large.lmdb --quiet || complain "expected large records"
+[[ $(stat -c %s large.lmdb/train.lmdb) -gt 90000000 ]] || complain "expected a file that is not small"
+holds lmdb:large.lmdb
+
+finish
