@@ -7,8 +7,8 @@
  *     dv_train_state state = dv_train_state_default();
  *     dv_train(run, plan, data, &options, &calls, &state, &result, &error);
  *
- * The same seed, options, number of threads and instruction set give the same bits with the same oneDNN on the same kind
- * of processor. Another number of threads gives other sums in oneDNN's convolutions, and so other weights. */
+ * The same seed, options, number of threads and instruction set give the same bits with the same oneDNN on the same
+ * kind of processor. Another number of threads gives other sums in oneDNN's convolutions, and so other weights. */
 #ifndef DIVISION_TRAIN_H
 #define DIVISION_TRAIN_H
 
