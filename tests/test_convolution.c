@@ -83,6 +83,13 @@ static const convolution_case cases[] = {
     /* one pixel and one channel: what is behind it is not to be read */
     {MAP1(3, 1, 1), {5, {{1}, {2}, {0}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
     {MAP2(2, 1, 5, 2), {4, {{5, 1}, {2, 3}, {2, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP1(1, 1, 1), {64, {{2}, {3}, {1}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    /* channels that bf16 takes by twos are odd, and there are 30 pixels, and 60 */
+    {MAP1(2, 8, 30), {31, {{1}, {1}, {0}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(1, 4, 6, 10), {5, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    /* more padding than a stride before the first of three sides */
+    {MAP3(1, 4, 4, 5, 1), {12, {{4, 4, 2}, {2, 1, 1}, {3, 2, 1}, {1, 1, 1}}, 4, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(2, 6, 4, 2, 2), {17, {{5, 1, 1}, {3, 1, 1}, {4, 0, 0}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };

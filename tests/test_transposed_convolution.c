@@ -58,6 +58,7 @@ static const transposed_case cases[] = {
     {MAP2(2, 8, 1, 2), {16, {{5, 5}, {3, 3}, {2, 3}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
     {MAP3(2, 16, 1, 1, 1), {16, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
     {MAP3(1, 32, 2, 1, 2), {16, {{3, 5, 3}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(2, 3, 4, 3, 5), {17, {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };

@@ -53,15 +53,23 @@ static dnnl_status_t forward_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engin
                                                           g->padding_r, attr);
 }
 
-static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
-                                        view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr,
-                                        const_dnnl_primitive_desc_t hint) {
-    return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, src, weights, dst,
-                                                                g->strides, g->dilates, g->padding_l, g->padding_r,
-                                                                hint, attr);
+/* From the best implementation to number `choice`; NO_MORE_CHOICES if there are not as many. */
+static dnnl_status_t skip_to(dnnl_primitive_desc_t pd, int choice) {
+    dnnl_status_t status = dnnl_success;
+    for (int i = 0; i < choice && status == dnnl_success; i++)
+        status = dnnl_primitive_desc_next_impl(pd);
+    return status;
 }
 
-/* The implementation number `choice`, best first; NO_MORE_CHOICES if there are not as many. */
+static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
+                                        view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr,
+                                        const_dnnl_primitive_desc_t hint, int choice) {
+    dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
+        pd, engine, dnnl_convolution_direct, src, weights, dst, g->strides, g->dilates, g->padding_l, g->padding_r,
+        hint, attr);
+    return status != dnnl_success ? status : skip_to(*pd, choice);
+}
+
 static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src,
                                            view_md weights, view_md dst, const pass_geometry *g,
                                            const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
@@ -69,9 +77,7 @@ static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engin
     dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
         pd, engine, dnnl_convolution_direct, src, weights, NULL, dst, g->strides, g->dilates, g->padding_l,
         g->padding_r, hint, attr);
-    for (int i = 0; i < choice && status == dnnl_success; i++)
-        status = dnnl_primitive_desc_next_impl(*pd);
-    return status;
+    return status != dnnl_success ? status : skip_to(*pd, choice);
 }
 
 #else
@@ -107,26 +113,11 @@ static dnnl_status_t forward_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engin
     return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
 }
 
-static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
-                                        view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr,
-                                        const_dnnl_primitive_desc_t hint) {
-    dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
-        &desc, dnnl_convolution_direct, src, weights, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
-    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, hint);
-}
-
 /* The implementation number `choice`, best first; NO_MORE_CHOICES if there are not as many. */
-static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src,
-                                           view_md weights, view_md dst, const pass_geometry *g,
-                                           const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
-                                           int choice) {
-    dnnl_convolution_desc_t desc;
+static dnnl_status_t desc_at(dnnl_primitive_desc_t *pd, const dnnl_convolution_desc_t *desc, dnnl_engine_t engine,
+                             const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint, int choice) {
     dnnl_primitive_desc_iterator_t iterator = NULL;
-    dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
-        &desc, dnnl_convolution_direct, src, weights, NULL, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_iterator_create(&iterator, &desc, attr, engine, hint);
+    dnnl_status_t status = dnnl_primitive_desc_iterator_create(&iterator, desc, attr, engine, hint);
     for (int i = 0; i < choice && status == dnnl_success; i++)
         status = dnnl_primitive_desc_iterator_next(iterator);
     if (status == dnnl_success && !(*pd = dnnl_primitive_desc_iterator_fetch(iterator)))
@@ -134,6 +125,25 @@ static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engin
     if (iterator)
         dnnl_primitive_desc_iterator_destroy(iterator);
     return status;
+}
+
+static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src, view_md weights,
+                                        view_md dst, const pass_geometry *g, const_dnnl_primitive_attr_t attr,
+                                        const_dnnl_primitive_desc_t hint, int choice) {
+    dnnl_convolution_desc_t desc;
+    dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
+        &desc, dnnl_convolution_direct, src, weights, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
+    return status != dnnl_success ? status : desc_at(pd, &desc, engine, attr, hint, choice);
+}
+
+static dnnl_status_t backward_weights_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, view_md src,
+                                           view_md weights, view_md dst, const pass_geometry *g,
+                                           const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
+                                           int choice) {
+    dnnl_convolution_desc_t desc;
+    dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+        &desc, dnnl_convolution_direct, src, weights, NULL, dst, g->strides, g->dilates, g->padding_l, g->padding_r);
+    return status != dnnl_success ? status : desc_at(pd, &desc, engine, attr, hint, choice);
 }
 
 #endif
@@ -280,7 +290,7 @@ static const char *kernel_of(const_dnnl_primitive_desc_t desc) {
     return kernel;
 }
 
-/* Kernels of backward weights that go wrong, and the shapes that they do it with. */
+/* Kernels of backward that go wrong, and the shapes that they do it with. */
 
 /* 1x1 with strides writes past its scratchpad where src is channels last and its channels are less than a vector
  * (oneDNN's issue 6035, in all versions so far); channels that are whole vectors are safe with any instruction set. */
@@ -301,23 +311,37 @@ static bool sums_wrongly(const dv_convolution_shape *shape) {
  * is multiplied by zero: NaN if it is not finite (2.6.3, AVX-512). */
 static bool reads_past_src(const dv_convolution_shape *shape) {
     int last = shape->rank - 1;
-    return shape->src_channels == shape->groups && shape->dst_sides[last] == 1 && shape->window.kernel[last] == 1 &&
-           shape->window.stride[last] > 1;
+    return shape->src_channels == shape->groups && shape->dst_sides[last] == 1 && shape->window.stride[last] > 1;
+}
+
+/* In three dimensions, padding before the first that is more than a stride leaves sums that were never set, and is
+ * written past the gradient (2.6.3, AVX-512, kernels of four and more). */
+static bool skips_into_padding(const dv_convolution_shape *shape) {
+    return shape->rank == 3 && shape->window.stride[0] > 1 && shape->window.padding[0] > shape->window.stride[0];
+}
+
+/* bf16 takes the channels of dst by twos. Where they are odd, and pixels 30 or a multiple of it, what is taken with the
+ * last one is not left out (2.6.3, AVX-512). */
+static bool takes_one_channel_too_many(const dv_convolution_shape *shape) {
+    return shape->dst_channels / shape->groups % 2 != 0;
 }
 
 static const struct {
+    dv_pass_kind kind;
     const char *kernel; /* a part of its name */
     bool (*breaks)(const dv_convolution_shape *shape);
 } broken[] = {
-    {"1x1", writes_past_scratchpad},
-    {"jit_bf16", sums_wrongly},
-    {"jit_bf16", reads_past_src},
+    {DV_PASS_BACKWARD_WEIGHTS, "1x1", writes_past_scratchpad},
+    {DV_PASS_BACKWARD_WEIGHTS, "jit_bf16", sums_wrongly},
+    {DV_PASS_BACKWARD_WEIGHTS, "jit_bf16", reads_past_src},
+    {DV_PASS_BACKWARD_WEIGHTS, "jit:avx512", skips_into_padding},
+    {DV_PASS_BACKWARD_DATA, "jit_bf16_1x1", takes_one_channel_too_many},
 };
 
-static bool is_broken(const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
+static bool is_broken(dv_pass_kind kind, const_dnnl_primitive_desc_t desc, const dv_convolution_shape *shape) {
     const char *kernel = kernel_of(desc);
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
-        if (strstr(kernel, broken[i].kernel) && broken[i].breaks(shape))
+        if (broken[i].kind == kind && strstr(kernel, broken[i].kernel) && broken[i].breaks(shape))
             return true;
     return false;
 }
@@ -344,12 +368,17 @@ static bool has_idle_elements(const dv_convolution_shape *shape) {
     return false;
 }
 
-/* The best implementation of backward weights that is not broken. */
-static dnnl_status_t sound_backward_weights_desc(pass_maker *maker, const dv_convolution_shape *shape) {
+/* The best implementation of a direction of backward that is not broken. */
+static dnnl_status_t sound_backward_desc(pass_maker *maker, dv_pass_kind kind, const dv_convolution_shape *shape) {
+    view_md src = view(&maker->src), dst = view(&maker->dst);
     for (int choice = 0;; choice++) {
-        ONEDNN_TRY(backward_weights_desc(&maker->desc, engine_get(), view(&maker->src), view(&maker->diff_weights),
-                                         view(&maker->dst), &maker->geometry, maker->attr, maker->hint, choice));
-        if (!is_broken(maker->desc, shape))
+        if (kind == DV_PASS_BACKWARD_DATA)
+            ONEDNN_TRY(backward_data_desc(&maker->desc, engine_get(), src, view(&maker->weights), dst, &maker->geometry,
+                                          maker->attr, maker->hint, choice));
+        else
+            ONEDNN_TRY(backward_weights_desc(&maker->desc, engine_get(), src, view(&maker->diff_weights), dst,
+                                             &maker->geometry, maker->attr, maker->hint, choice));
+        if (!is_broken(kind, maker->desc, shape))
             return dnnl_success;
         dnnl_primitive_desc_destroy(maker->desc);
         maker->desc = NULL;
@@ -362,10 +391,7 @@ static dnnl_status_t convolution_desc(pass_maker *maker, dv_pass_kind kind, cons
     bool forward = kind == DV_PASS_FORWARD || kind == DV_PASS_FORWARD_NO_BIAS;
     ONEDNN_TRY(forward_desc(forward ? &maker->desc : &maker->hint, engine_get(), src, weights, view(&maker->bias), dst,
                             &maker->geometry, maker->attr));
-    if (kind == DV_PASS_BACKWARD_DATA)
-        return backward_data_desc(&maker->desc, engine_get(), src, weights, dst, &maker->geometry, maker->attr,
-                                  maker->hint);
-    return forward ? dnnl_success : sound_backward_weights_desc(maker, shape);
+    return forward ? dnnl_success : sound_backward_desc(maker, kind, shape);
 }
 
 static dnnl_status_t memory_init(dnnl_memory_t *memory, view_md md) {
