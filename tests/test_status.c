@@ -60,6 +60,9 @@ static void messages_are_one_line(void **state) {
     dv_error error;
     dv_set_error(&error, DV_ERROR_OPTION, "a\nb\r\tc\033[31md\x7f, \xc3\xa4");
     assert_string_equal(error.text, "a?b??c?[31md?, \xc3\xa4");
+    dv_set_error(&error, DV_ERROR_OPTION,
+                 "\xe9t\xe9 \xc2\x9b \xc2\xa0 \xe2\x82\xac \xe2\x82 \xed\xa0\x80 \xf0\x9f\x98\x80 \xff");
+    assert_string_equal(error.text, "?t? ?? \xc2\xa0 \xe2\x82\xac ?? ??? \xf0\x9f\x98\x80 ?");
 }
 
 static dv_status tried(dv_status inner, int *after) {

@@ -36,6 +36,10 @@ typedef struct dv_error {
     char text[DV_ERROR_TEXT_BYTES]; /* one line, always terminated, cut with "..." if too long */
 } dv_error;
 
+/* Replaces what must not reach a terminal, control characters and bytes that are no UTF-8, by question marks, in place.
+ * Names of files, classes and tensors may hold anything; errors have been through it. Returns `text`. */
+DV_API char *dv_printable(char *text);
+
 /* What a status means in a few words. Never NULL; the text is static. */
 DV_API const char *dv_strerror(dv_status status);
 

@@ -2,6 +2,7 @@
  * character through `put`, which knows where it goes. */
 #include <division/json.h>
 
+#include "base/printable.h"
 #include "base/status.h"
 
 #include <inttypes.h>
@@ -24,25 +25,11 @@ static void put_text(dv_json *json, const char *text) {
     put(json, text, strlen(text));
 }
 
-/* Length in bytes of the UTF-8 character at `text`, or 0 if it is not one (overlong, a surrogate, cut). */
-static size_t character_length(const unsigned char *text) {
-    if (text[0] < 0x80)
-        return 1;
-    size_t length = text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
-    if (text[0] < 0xc2 || text[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    if (text[0] == 0xe0 && text[1] < 0xa0)
-        return 0; /* overlong */
-    if (text[0] == 0xed && text[1] > 0x9f)
-        return 0; /* a surrogate */
-    if (text[0] == 0xf0 && text[1] < 0x90)
-        return 0; /* overlong */
-    if (text[0] == 0xf4 && text[1] > 0x8f)
-        return 0; /* above U+10FFFF */
-    return length;
+/* Appends a control character as its number. */
+static void put_control(dv_json *json, unsigned number) {
+    char escape[8];
+    snprintf(escape, sizeof escape, "\\u%04x", number);
+    put_text(json, escape);
 }
 
 /* Appends one ASCII character, escaped where JSON wants it. */
@@ -60,20 +47,21 @@ static void put_ascii(dv_json *json, char character) {
         put(json, &character, 1);
         return;
     }
-    snprintf(escape, sizeof escape, "\\u%04x", (unsigned)character);
-    put_text(json, escape);
+    put_control(json, (unsigned char)character);
 }
 
 static void put_quoted(dv_json *json, const char *text) {
     put(json, "\"", 1);
     while (*text != '\0') {
-        size_t length = character_length((const unsigned char *)text);
+        size_t length = dv_utf8_length(text);
         if (length == 1)
             put_ascii(json, *text);
         if (length == 0)
             put_text(json, "\\ufffd");
-        if (length > 1)
+        if (length > 1 && dv_is_printable(text, length))
             put(json, text, length);
+        else if (length > 1) /* one of the control characters from 0x80 to 0x9f */
+            put_control(json, (unsigned char)text[1]);
         text += length > 0 ? length : 1;
     }
     put(json, "\"", 1);

@@ -35,11 +35,8 @@ void dv_set_error(dv_error *error, dv_status status, const char *format, ...) {
         snprintf(text, sizeof text, "%s", dv_strerror(status));
     if (length >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?'; /* names of files and options may hold anything */
     error->status = status;
-    memcpy(error->text, text, sizeof text);
+    memcpy(error->text, dv_printable(text), sizeof text); /* names of files and options may hold anything */
 }
 
 dv_status dv_check_count(const char *name, size_t value, size_t low, size_t high, dv_error *error) {

@@ -8,13 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LABEL_WIDTH = 18, MAX_COMMANDS = 32 };
+enum { LABEL_WIDTH = 18, MAX_COMMANDS = 32, LINE_BYTES = 8192 };
+
+/* Prints a text with a line's end; what came from files in it may hold anything. */
+static void print_line(FILE *stream, const char *format, va_list arguments) {
+    char text[LINE_BYTES];
+    vsnprintf(text, sizeof text, format, arguments);
+    fprintf(stream, "%s\n", dv_printable(text));
+}
 
 static void print_message(const char *format, va_list arguments) {
     fflush(stdout); /* so that the two come in order where they go to the same place */
     fputs("division: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    print_line(stderr, format, arguments);
 }
 
 int cli_fail(const char *format, ...) {
@@ -79,9 +85,8 @@ void cli_line(const char *label, const char *format, ...) {
     va_list arguments;
     printf("%-*s", LABEL_WIDTH, label);
     va_start(arguments, format);
-    vprintf(format, arguments);
+    print_line(stdout, format, arguments);
     va_end(arguments);
-    putchar('\n');
 }
 
 void cli_describe(const cli_section *sections, char *text, size_t bytes) {

@@ -41,7 +41,7 @@ static const char *class_text(const dv_dataset *data, size_t label, char text[64
         snprintf(text, 64, "%.60s", name);
     else
         snprintf(text, 64, "%zu", label);
-    return text;
+    return dv_printable(text);
 }
 
 static void print_range(const char *split, const size_t *counts, size_t classes) {

@@ -5,6 +5,7 @@
  * image is at which place is given by the number of images alone. Threads read, and resize, the images of a
  * transaction; then one writes them. */
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "data/folder_images.h"
 #include "data/image.h"
@@ -355,7 +356,7 @@ static dv_status inspect(const conversion *all, const writer *to, size_t count, 
         all->result->corrupt++;
         snprintf(text, sizeof text, "%s/%.120s: %.120s", dv_folder_split_name(to->split), one->name, one->damage.text);
         if (all->calls != NULL && all->calls->corrupt != NULL)
-            all->calls->corrupt(all->calls->context, text);
+            all->calls->corrupt(all->calls->context, dv_printable(text));
     }
     return DV_OK;
 }
@@ -414,6 +415,18 @@ static dv_status make_folder(const char *path, dv_error *error) {
                    strerror(errno));
 }
 
+/* Names of classes become lines of text that other programs read. */
+static dv_status check_names(const dv_dataset *source, dv_error *error) {
+    for (size_t i = 0; i < source->shape.classes; i++)
+        if (!dv_all_printable(source->class_names[i]))
+            return dv_fail(
+                error, DV_ERROR_FORMAT,
+                "the class \"%.80s\" has control characters, or bytes that are no UTF-8, in its name: rename "
+                "its folders",
+                source->class_names[i]);
+    return DV_OK;
+}
+
 static dv_status convert(conversion *all, const dv_dataset *source, const char *destination,
                          const dv_lmdb_options *options, dv_error *error) {
     all->all_images = source->shape.images[DV_TRAIN] + source->shape.images[DV_TEST];
@@ -435,7 +448,9 @@ dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_
     clock_gettime(CLOCK_MONOTONIC, &all.start);
     DV_TRY(check(options, error));
     DV_TRY(dv_folder_images.open(source, &data, error));
-    dv_status status = make_folder(destination, error);
+    dv_status status = check_names(data, error);
+    if (status == DV_OK)
+        status = make_folder(destination, error);
     if (status == DV_OK)
         status = convert(&all, data, destination, options, error);
     dv_dataset_close(data);

@@ -104,7 +104,8 @@ static const char *shape_text(int rank, const size_t *shape, char text[SHAPE_BYT
 }
 
 /* Counts a difference and tells of it. */
-static void count(comparison *c, size_t *kind, const char *text) {
+static void count(comparison *c, size_t *kind, char *text) {
+    dv_printable(text);
     if (c->missing + c->unexpected + c->different == 0)
         snprintf(c->first, NAME_BYTES, "%.100s", text);
     ++*kind;
