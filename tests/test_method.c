@@ -30,7 +30,7 @@ static void tells_what_is_wrong(void **state) {
     static const struct {
         const char *text, *told;
     } cases[] = {
-        {"", "unknown method \"\": there are none, division, checkpoint"},
+        {"", "unknown method \"\": there are none, division, checkpoint, swap"},
         {"divisio", "unknown method \"divisio\""},
         {"none:bits=2", "none: unknown option \"bits\": it takes none"},
         {"division:", "division: no option after a colon or comma"},
@@ -42,9 +42,10 @@ static void tells_what_is_wrong(void **state) {
         {"division:recompute=norm", "division: recompute=norm: must be nothing or norms"},
         {"division:recompute=norms=", "division: recompute=norms=: must be nothing or norms"},
         {"division:recomputed=norms",
-         "division: unknown option \"recomputed\": there are block, bits, dither, recompute"},
+         "division: unknown option \"recomputed\": there are block, bits, dither, recompute, spill"},
         {"division:bits=3,recompute=norms", "division: bits=3: must be 1, 2, 4 or 8"},
         {"checkpoint:segments=-1", "checkpoint: segments=-1: must be 0 to 1000000"},
+        {"swap:tmpfs=yes", "swap: tmpfs=yes: must be refused or allowed"},
         {"checkpoint:bits=2", "checkpoint: unknown option \"bits\": there are segments"},
     };
     dv_method method;

@@ -79,6 +79,7 @@ typedef struct dv_plan_options {
     int optimizer_slots; /* f32 arrays per parameter that the optimizer keeps: 1 for momentum */
     int average;         /* 1: room for a running average of each parameter and running statistic */
     int inference;       /* forward only: nothing is kept, no gradients */
+    const char *spill;   /* folder of the file that values lie in, if the method uses one; NULL: /var/tmp */
 } dv_plan_options;
 
 DV_API dv_plan_options dv_plan_options_default(void);
@@ -104,6 +105,7 @@ typedef struct dv_plan_summary {
     size_t activations;                               /* all that is kept when forward ends */
     size_t workspace;                                 /* planned - activations - the permanent parts */
     size_t planned;                                   /* in all: the arena */
+    size_t spilled;                                   /* beside it: bytes of the file that values lie in */
 } dv_plan_summary;
 
 /* Decides how each value is kept, and lays everything out in one arena. */

@@ -40,12 +40,19 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
 
 static int holds_until(const dv_plan *plan, dv_value value) {
     const dv_value_plan *v = &plan->values[value];
+    if (v->written_at >= 0)
+        return v->written_at;
     int numbers = dv_last_read(plan, v->numbers_read), mask = dv_last_read(plan, v->mask_read);
     return mask > numbers ? mask : numbers;
 }
 
-static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
-    kept->exact = dv_run_piece(run, run->plan->values[value].data);
+static int form(const dv_value_plan *v) {
+    return v->data;
+}
+
+void dv_exact_fill(const dv_run *run, dv_value value, dv_kept *kept) {
+    const dv_value_plan *v = &run->plan->values[value];
+    kept->exact = dv_run_piece(run, v->again == DV_NO_PIECE ? v->data : v->again);
 }
 
 const dv_keeper dv_keep_exact = {
@@ -53,5 +60,6 @@ const dv_keeper dv_keep_exact = {
     .access = {.load = dv_exact_load, .load_mask = dv_exact_load_mask},
     .book = book,
     .holds_until = holds_until,
-    .fill = fill,
+    .form = form,
+    .fill = dv_exact_fill,
 };

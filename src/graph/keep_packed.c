@@ -40,21 +40,27 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     dv_value_plan *v = &plan->values[value];
     size_t bytes;
     DV_TRY(dv_codec_packed_bytes(&v->codec, &plan->graph->values[value].map, &bytes, error));
-    v->packed = dv_plan_book(plan, bytes, made, dv_last_read(plan, v->numbers_read));
+    v->packed =
+        dv_plan_book(plan, bytes, made, v->written_at >= 0 ? v->written_at : dv_last_read(plan, v->numbers_read));
     v->kept_bytes += bytes;
     return DV_OK;
 }
 
+static int form(const dv_value_plan *v) {
+    return v->packed;
+}
+
 static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
-    int piece = run->plan->values[value].packed;
-    kept->stored = dv_run_piece(run, piece);
-    kept->packed = kept->stored;
-    kept->packed_bytes = run->plan->pieces[piece].bytes;
+    const dv_value_plan *v = &run->plan->values[value];
+    kept->stored = dv_run_piece(run, v->packed);
+    kept->packed = dv_run_piece(run, v->again == DV_NO_PIECE ? v->packed : v->again);
+    kept->packed_bytes = run->plan->pieces[v->packed].bytes;
 }
 
 const dv_keeper dv_keep_packed = {
     .name = "packed",
     .access = {.store = store, .load = load},
     .book = book,
+    .form = form,
     .fill = fill,
 };

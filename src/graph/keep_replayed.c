@@ -2,7 +2,6 @@
  * was. What they compute is the same to the bit: statistics do not move a second time, random numbers repeat. */
 #include "base/status.h"
 #include "graph/plan.h"
-#include "graph/run.h"
 
 /* Inputs from outside of the segment are asked for as if by the layer that ends it, because that is when the others
  * run again. */
@@ -24,12 +23,8 @@ bool dv_plan_can_replay(const dv_plan *plan, dv_value value) {
     return false;
 }
 
-static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
-    kept->exact = dv_run_piece(run, run->plan->values[value].again);
-}
-
 const dv_keeper dv_keep_replayed = {
     .name = "replayed",
     .access = {.load = dv_exact_load, .load_mask = dv_exact_load_mask},
-    .fill = fill,
+    .fill = dv_exact_fill,
 };

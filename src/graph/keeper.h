@@ -16,6 +16,7 @@
 #include <division/graph.h>
 
 struct dv_run;
+struct dv_value_plan;
 
 typedef struct dv_keeper {
     const char *name; /* as plans are printed */
@@ -32,13 +33,18 @@ typedef struct dv_keeper {
      * alone count. */
     int (*holds_until)(const dv_plan *plan, dv_value value);
 
+    /* The piece that holds what forward leaves of the value, for a file to take. NULL: there is none. */
+    int (*form)(const struct dv_value_plan *v);
+
     /* Fills in what `access` uses. */
     void (*fill)(const struct dv_run *run, dv_value value, dv_kept *kept);
 } dv_keeper;
 
-extern const dv_keeper dv_keep_exact, dv_keep_packed, dv_keep_mask, dv_keep_recomputed, dv_keep_replayed;
+extern const dv_keeper dv_keep_exact, dv_keep_packed, dv_keep_mask, dv_keep_recomputed, dv_keep_replayed,
+    dv_keep_spilled;
 
-/* How a value is loaded that is in memory as it was, for keepers that bring it there. */
+/* How a value is found that is in memory as it was, for keepers that bring it there. */
+void dv_exact_fill(const struct dv_run *run, dv_value value, dv_kept *kept);
 dv_status dv_exact_load(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                         dv_error *error);
 dv_status dv_exact_load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,

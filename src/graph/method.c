@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint;
+extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint, dv_method_swap;
 
 static const dv_method_kind *const kinds[] = {
     &dv_method_none,
     &dv_method_division,
     &dv_method_checkpoint,
+    &dv_method_swap,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

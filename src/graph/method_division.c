@@ -9,10 +9,11 @@
 
 #include <string.h>
 
-enum { RECOMPUTE }; /* options */
+enum { RECOMPUTE, SPILL }; /* options */
 enum { NOTHING, NORMS };
+enum { OFF, ON };
 
-static const char *const recompute_words[] = {"nothing", "norms"};
+static const char *const recompute_words[] = {"nothing", "norms"}, *const spill_words[] = {"off", "on"};
 
 static const dv_option options[] = {
     [RECOMPUTE] = {.name = "recompute",
@@ -21,6 +22,12 @@ static const dv_option options[] = {
                    .maximum = NORMS,
                    .preset = NOTHING,
                    .words = recompute_words},
+    [SPILL] = {.name = "spill",
+               .help = "on: packed values lie in a file until backward",
+               .minimum = OFF,
+               .maximum = ON,
+               .preset = OFF,
+               .words = spill_words},
 };
 
 /* ---- the graph, as far as it matters here ---------------------------------------------------- */
@@ -129,6 +136,8 @@ static void keep(dv_plan *plan, dv_value value) {
     if (is_joined(plan->graph, value) || (!flat && norms && count_sources(plan->graph, value) > 0)) {
         dv_plan_keep(plan, value, &dv_keep_recomputed);
         strengthen_sources(plan, value);
+    } else if (!flat && plan->method.options[SPILL] == ON && dv_plan_can_spill(plan, value)) {
+        dv_plan_spill(plan, value, &dv_keep_packed);
     } else {
         dv_plan_keep(plan, value, flat ? &dv_keep_exact : &dv_keep_packed);
     }
@@ -145,7 +154,7 @@ static dv_status choose(dv_plan *plan, dv_error *error) {
 
 const dv_method_kind dv_method_division = {
     .name = "division",
-    .help = "block averages in bf16 and the rest in a few bits; options: block, bits, dither, recompute",
+    .help = "block averages in bf16 and the rest in a few bits; options: block, bits, dither, recompute, spill",
     .codec = "division",
     .options = options,
     .option_count = sizeof options / sizeof *options,

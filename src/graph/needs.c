@@ -72,7 +72,8 @@ void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value)
 static void choose_mask(dv_value_plan *v) {
     if (!dv_is_read(v->mask_read) || v->mask)
         return;
-    v->mask = v->keeper && v->keeper->access.load_mask ? v->keeper : &dv_keep_mask;
+    const dv_keeper *keeper = dv_keeper_in_memory(v);
+    v->mask = keeper && keeper->access.load_mask ? v->keeper : &dv_keep_mask;
 }
 
 static void begin_values(dv_plan *plan) {

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* On a disk, on most machines: /tmp is often memory. */
+#define DEFAULT_SPILL_FOLDER "/var/tmp"
+
 dv_plan_options dv_plan_options_default(void) {
     return (dv_plan_options){.method = "division", .optimizer_slots = 1};
 }
@@ -76,7 +79,8 @@ static bool can_run_in_place(const dv_plan *plan, int layer) {
     const dv_graph_layer *node = &plan->graph->layers[layer];
     const dv_graph_value *input = &plan->graph->values[node->inputs[0]];
     const dv_value_plan *v = &plan->values[node->inputs[0]];
-    bool held = (v->keeper && v->keeper->holds_until) || v->stored_by == layer;
+    const dv_keeper *keeper = dv_keeper_in_memory(v);
+    bool held = (keeper && keeper->holds_until) || v->stored_by == layer;
     return node->layer.kind->in_place && !plan->guard.apart && input->last_user == layer &&
            dv_times_taken(node, node->inputs[0]) == 1 && !held &&
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
@@ -99,7 +103,8 @@ static int data_until(const dv_plan *plan, dv_value value, int made) {
     int last = user < 0 ? made : later(plan->layers[user].forward_at, made);
     if (value == plan->graph->logits)
         last = plan->loss_at;
-    return v->keeper && v->keeper->holds_until ? later(last, v->keeper->holds_until(plan, value)) : last;
+    const dv_keeper *keeper = dv_keeper_in_memory(v);
+    return keeper && keeper->holds_until ? later(last, keeper->holds_until(plan, value)) : last;
 }
 
 /* Books a value's memory from `made` to `last`, or lengthens the life of the piece that it takes over. */
@@ -283,7 +288,9 @@ static bool allocate(dv_plan *plan) {
                                           .packed = DV_NO_PIECE,
                                           .bits = DV_NO_PIECE,
                                           .recompute_workspace = DV_NO_PIECE,
-                                          .diff = DV_NO_PIECE};
+                                          .diff = DV_NO_PIECE,
+                                          .written_at = -1,
+                                          .read_at = -1};
     for (size_t i = 0; i < graph->layer_count; i++) {
         plan->layers[i] = (dv_layer_plan){.forward_at = -1,
                                           .replay_at = -1,
@@ -328,6 +335,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
         DV_TRY(plan_replays(plan, error));
         plan_backward(plan);
     }
+    plan->spill_memory = book_permanent(plan, dv_spill_plan_bytes(plan));
     DV_TRY(place(plan, error));
     dv_plan_fill_rows(plan);
     return DV_OK;
@@ -352,6 +360,11 @@ dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, c
     atomic_fetch_add(&graph->holders, 1);
     made->options = *options;
     made->guard = *guard;
+    made->spill_folder = strdup(options->spill ? options->spill : DEFAULT_SPILL_FOLDER);
+    if (!made->spill_folder) {
+        dv_plan_free(made);
+        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    }
     dv_status status = make(made, error);
     if (status == DV_OK)
         *plan = made;
@@ -364,6 +377,7 @@ void dv_plan_free(dv_plan *plan) {
     if (!plan || atomic_fetch_sub(&plan->holders, 1) > 1)
         return;
     dv_graph_free(plan->graph);
+    free(plan->spill_folder);
     free(plan->segments);
     free(plan->operations);
     free(plan->pieces);

@@ -35,18 +35,23 @@ typedef struct dv_value_plan {
 
     /* How it survives; the method's choice. */
     const dv_keeper *keeper; /* of its numbers, or NULL: nobody reads them */
+    const dv_keeper *behind; /* of what is spilled: the keeper whose form the file has; else NULL */
     const dv_keeper *mask;   /* of its mask, likewise; where the method leaves it NULL, the numbers' keeper if it can */
     dv_value mask_in;        /* the value whose keeper that is: this one, unless the method says otherwise */
     dv_codec codec;          /* that packs it, if it is packed */
     int stored_by; /* the layer in whose forward it is stored: its producer, unless the method says otherwise */
 
     int data;                /* the value, during forward and, if kept exactly, until its last use in backward */
-    int again;               /* the value after a replay */
+    int again;               /* the value after a replay, or what was read back from the file */
     int packed;              /* its packed form */
     int bits;                /* its mask */
     int recompute_workspace; /* of its layer, which makes it again */
     int diff;                /* its gradient */
     size_t kept_bytes;       /* alive when forward ends */
+
+    int written_at, read_at; /* of what is spilled: positions at which its writing is waited for, its reading begins */
+    size_t spilled_bytes;    /* in the file */
+    size_t file_offset;
 } dv_value_plan;
 
 typedef struct dv_layer_plan {
@@ -75,7 +80,11 @@ struct dv_plan {
     dv_segment *segments; /* [at most graph->layer_count], in order, that do not overlap */
     size_t operation_count;
     dv_operation *operations;
-    int loss_at; /* its position */
+    int loss_at;          /* its position */
+    size_t file_bytes;    /* of what is spilled; 0: there is no file */
+    char *spill_folder;   /* where the file is */
+    bool spill_in_memory; /* also if that is itself memory */
+    int spill_memory;     /* for transfers */
     size_t piece_count, piece_capacity;
     dv_piece *pieces;
     dv_value_plan *values;                      /* [graph->value_count] */
@@ -114,6 +123,24 @@ void dv_plan_replay(dv_plan *plan, int first, int last);
 
 /* A segment makes the value, and does not end with it. */
 bool dv_plan_can_replay(const dv_plan *plan, dv_value value);
+
+/* keep_spilled.c: whether a value is worth a file; gives it the keeper `spilled`, of the form of another. */
+bool dv_plan_can_spill(const dv_plan *plan, dv_value value);
+void dv_plan_spill(dv_plan *plan, dv_value value, const dv_keeper *behind);
+
+/* The layer behind whose forward a write is waited for, and the one before whose backward a read begins: so many layers
+ * compute while the disk works. */
+enum { DV_WRITE_BEHIND = 2, DV_READ_AHEAD = 2 };
+int dv_spill_written_behind(const dv_plan *plan, dv_value value);
+int dv_spill_read_before(const dv_plan *plan, dv_value value);
+
+/* Memory that transfers take, of a plan whose values are booked. */
+size_t dv_spill_plan_bytes(const dv_plan *plan);
+
+/* The keeper that has the value in memory: its own, or the one behind the file. */
+static inline const dv_keeper *dv_keeper_in_memory(const dv_value_plan *v) {
+    return v->behind ? v->behind : v->keeper;
+}
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 

@@ -3,12 +3,12 @@
 
 #include <stdio.h>
 
-/* "packed + mask". */
+/* "packed + mask", "exact, spilled". */
 static const char *keeper_text(const dv_value_plan *v, char text[DV_KEEPER_TEXT_BYTES]) {
     bool bits = v->bits != DV_NO_PIECE;
     const char *numbers = v->keeper ? v->keeper->name : bits ? "" : "-";
-    snprintf(text, DV_KEEPER_TEXT_BYTES, "%s%s%s", numbers, *numbers && bits ? " + " : "",
-             bits ? dv_keep_mask.name : "");
+    snprintf(text, DV_KEEPER_TEXT_BYTES, "%s%s%s%s%s", v->behind ? v->behind->name : "", v->behind ? ", " : "", numbers,
+             *numbers && bits ? " + " : "", bits ? dv_keep_mask.name : "");
     return text;
 }
 
@@ -40,6 +40,7 @@ void dv_plan_fill_rows(dv_plan *plan) {
     dv_plan_summary *t = &plan->totals;
     for (size_t i = 0; i <= graph->layer_count; i++)
         t->activations += plan->rows[i].kept_bytes + plan->rows[i].saved_bytes;
+    t->spilled = plan->file_bytes;
     t->workspace = t->planned - t->activations - t->parameters - t->gradients - t->optimizer - t->buffers;
 }
 

@@ -97,8 +97,9 @@ static bool allocate_calls(dv_run *run) {
     }
     run->arrays = calloc(graph->layer_count + 1, sizeof *run->arrays);
     run->kept = calloc(graph->value_count + 1, sizeof *run->kept);
+    run->transfers = calloc(graph->value_count + 1, sizeof *run->transfers);
     run->parameters = calloc(4 * graph->layer_count + 1, sizeof *run->parameters);
-    return made && run->arrays && run->kept && run->parameters;
+    return made && run->arrays && run->kept && run->transfers && run->parameters;
 }
 
 /* ---- making a run -------------------------------------------------------------------------- */
@@ -110,6 +111,7 @@ static dv_status make(dv_run *run, dv_error *error) {
     DV_TRY(dv_arena_map(run->plan->arena_bytes, &arena, error));
     run->arena = arena;
     DV_TRY(dv_guard_new(run->plan, arena, &run->guard, error));
+    DV_TRY(dv_spilled_open(run, error));
     DV_TRY(dv_run_fill_arrays(run, error));
     for (size_t v = 0; v < run->plan->graph->value_count; v++)
         fill_kept(run, (dv_value)v);
@@ -149,11 +151,13 @@ void dv_run_free(dv_run *run) {
     }
     for (size_t i = 0; i < run->parameter_count; i++)
         free((void *)run->parameters[i].name);
+    dv_spill_free(run->spill);
     dv_guard_free(run->guard);
     dv_arena_unmap(run->arena, run->plan->arena_bytes);
     free(run->calls);
     free(run->arrays);
     free(run->kept);
+    free(run->transfers);
     free(run->parameters);
     dv_plan_free(run->plan);
     free(run);

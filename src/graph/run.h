@@ -2,6 +2,7 @@
 #ifndef DV_GRAPH_RUN_H
 #define DV_GRAPH_RUN_H
 
+#include "base/spill.h"
 #include "graph/plan.h"
 
 /* The calls of one layer, and the arrays that they point to. */
@@ -14,6 +15,12 @@ typedef struct dv_layer_calls {
     const dv_kept **kept;
 } dv_layer_calls;
 
+/* The last transfer of a value between memory and the file. */
+typedef struct dv_transfer {
+    const dv_run *run;
+    dv_spill_ticket ticket;
+} dv_transfer;
+
 struct dv_run {
     dv_plan *plan; /* held; it does not change */
     uint64_t seed;
@@ -22,6 +29,8 @@ struct dv_run {
     dv_layer_arrays *arrays; /* [layer_count] */
     dv_layer_calls *calls;   /* [layer_count] */
     dv_kept *kept;           /* [value_count] */
+    dv_spill *spill;         /* the file, or NULL */
+    dv_transfer *transfers;  /* [value_count] */
     size_t parameter_count;
     dv_run_parameter *parameters;
 };
@@ -30,6 +39,12 @@ struct dv_run {
 static inline void *dv_run_piece(const dv_run *run, int piece) {
     return piece == DV_NO_PIECE ? NULL : run->arena + run->plan->pieces[piece].offset;
 }
+
+/* keep_spilled.c: opens the file, if the plan has one; then what the operations do. */
+dv_status dv_spilled_open(dv_run *run, dv_error *error);
+dv_status dv_spilled_write(dv_run *run, dv_value value, dv_error *error);
+dv_status dv_spilled_wait(dv_run *run, dv_value value, dv_error *error);
+dv_status dv_spilled_read(dv_run *run, dv_value value, dv_error *error);
 
 /* run_parameters.c: gives all parameters and running statistics their memory and their first values. */
 dv_status dv_run_fill_arrays(dv_run *run, dv_error *error);

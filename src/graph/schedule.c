@@ -11,6 +11,8 @@ static int emit(dv_plan *plan, dv_operation_kind kind, int index) {
     return (int)plan->operation_count++;
 }
 
+/* ---- replays --------------------------------------------------------------------------------- */
+
 /* Whether layer `i` of a segment has to run again: for a value that backward reads, for what it saves, or for a later
  * layer that has to. */
 static bool must_replay(const dv_plan *plan, const dv_segment *segment, int i) {
@@ -37,9 +39,44 @@ static void emit_replay(dv_plan *plan, const dv_segment *segment) {
             plan->layers[i].replay_at = emit(plan, DV_REPLAY, i);
 }
 
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static bool is_spilled(const dv_plan *plan, dv_value value) {
+    return plan->values[value].keeper == &dv_keep_spilled;
+}
+
+/* Behind the forward of layer `i`: what it made begins to be written, and what was to be written by now is waited
+ * for. */
+static void emit_writes(dv_plan *plan, int i) {
+    dv_value made = i == DV_INPUT ? plan->graph->input : plan->graph->layers[i].output;
+    if (is_spilled(plan, made))
+        emit(plan, DV_WRITE, made);
+    for (size_t v = 0; v < plan->graph->value_count; v++)
+        if (is_spilled(plan, (dv_value)v) && dv_spill_written_behind(plan, (dv_value)v) == i)
+            plan->values[v].written_at = emit(plan, DV_WRITTEN, (int)v);
+}
+
+/* Before the backward of layer `i`: what will be read soon. */
+static void emit_reads(dv_plan *plan, int i) {
+    for (size_t v = plan->graph->value_count; v-- > 0;)
+        if (is_spilled(plan, (dv_value)v) && dv_spill_read_before(plan, (dv_value)v) == i)
+            plan->values[v].read_at = emit(plan, DV_READ, (int)v);
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+static void emit_forward(dv_plan *plan) {
+    emit_writes(plan, DV_INPUT);
+    for (int i = 0; i < (int)plan->graph->layer_count; i++) {
+        plan->layers[i].forward_at = emit(plan, DV_FORWARD, i);
+        emit_writes(plan, i);
+    }
+}
+
 static void emit_backward(dv_plan *plan) {
     size_t segment = plan->segment_count;
     for (int i = (int)plan->graph->layer_count - 1; i >= 0; i--) {
+        emit_reads(plan, i);
         if (segment > 0 && plan->segments[segment - 1].last == i)
             emit_replay(plan, &plan->segments[--segment]);
         if (plan->layers[i].backward)
@@ -49,11 +86,10 @@ static void emit_backward(dv_plan *plan) {
 
 dv_status dv_schedule_make(dv_plan *plan, dv_error *error) {
     size_t layers = plan->graph->layer_count;
-    plan->operations = calloc(3 * layers + 1, sizeof *plan->operations);
+    plan->operations = calloc(3 * layers + 3 * plan->graph->value_count + 1, sizeof *plan->operations);
     if (!plan->operations)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
-    for (size_t i = 0; i < layers; i++)
-        plan->layers[i].forward_at = emit(plan, DV_FORWARD, (int)i);
+    emit_forward(plan);
     plan->loss_at = emit(plan, DV_LOSS, -1);
     if (!plan->options.inference)
         emit_backward(plan);

@@ -4,14 +4,26 @@
  *     forward L    layer L makes its output; values that are stored by it are stored while it does
  *     loss         of the logits, with their gradient
  *     replay L     layer L makes its output again, for the backward of its segment
- *     backward L   the gradients of the layer's parameters and inputs */
+ *     backward L   the gradients of the layer's parameters and inputs
+ *     write V      begins to write what forward left of a value to the file
+ *     written V    waits until that is done: its memory is free for others
+ *     read V       begins to read it back */
 #ifndef DV_GRAPH_SCHEDULE_H
 #define DV_GRAPH_SCHEDULE_H
 
 #include <division/graph.h>
 #include <stdbool.h>
 
-typedef enum dv_operation_kind { DV_FORWARD, DV_LOSS, DV_REPLAY, DV_BACKWARD, DV_OPERATION_KINDS } dv_operation_kind;
+typedef enum dv_operation_kind {
+    DV_FORWARD,
+    DV_LOSS,
+    DV_REPLAY,
+    DV_BACKWARD,
+    DV_WRITE, /* from here on of a value */
+    DV_WRITTEN,
+    DV_READ,
+    DV_OPERATION_KINDS,
+} dv_operation_kind;
 
 typedef struct dv_operation {
     dv_operation_kind kind;

@@ -106,18 +106,40 @@ static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) 
     return status == DV_OK ? status : explain(error, status, layer->name);
 }
 
+/* ---- the file ------------------------------------------------------------------------------ */
+
+static dv_status transfer(dv_run *run, dv_value value, const step *now,
+                          dv_status (*what)(dv_run *run, dv_value value, dv_error *error), dv_error *error) {
+    dv_status status = now->training ? what(run, value, error) : DV_OK;
+    return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
+}
+
+static dv_status write_value(dv_run *run, int value, const step *now, dv_error *error) {
+    return transfer(run, value, now, dv_spilled_write, error);
+}
+
+static dv_status wait_for_value(dv_run *run, int value, const step *now, dv_error *error) {
+    return transfer(run, value, now, dv_spilled_wait, error);
+}
+
+static dv_status read_value(dv_run *run, int value, const step *now, dv_error *error) {
+    return transfer(run, value, now, dv_spilled_read, error);
+}
+
 /* ---- the loop ------------------------------------------------------------------------------ */
 
 static dv_status (*const perform[DV_OPERATION_KINDS])(dv_run *run, int index, const step *now, dv_error *error) = {
-    [DV_FORWARD] = forward,
-    [DV_LOSS] = loss,
-    [DV_REPLAY] = replay,
-    [DV_BACKWARD] = backward,
+    [DV_FORWARD] = forward,   [DV_LOSS] = loss,         [DV_REPLAY] = replay,
+    [DV_BACKWARD] = backward, [DV_WRITE] = write_value, [DV_WRITTEN] = wait_for_value,
+    [DV_READ] = read_value,
 };
 
 /* Who works in an operation, for messages. */
 static const char *operation_name(const dv_plan *plan, const dv_operation *operation) {
-    return operation->kind == DV_LOSS ? "the loss" : plan->graph->layers[operation->index].layer.name;
+    if (operation->kind == DV_LOSS)
+        return "the loss";
+    return operation->kind >= DV_WRITE ? value_name(plan->graph, operation->index)
+                                       : plan->graph->layers[operation->index].layer.name;
 }
 
 /* Without training the step ends with the loss. */

@@ -1,11 +1,22 @@
-/* Methods that keep nothing approximate: over many steps every parameter, running statistic and loss is that of `none`,
- * to the bit. */
+/* Methods that differ in memory and time alone: over many steps every parameter, running statistic and loss is that of
+ * the method that they are held to, to the bit. */
 #include "check.h"
 
 #include <division/graph.h>
 #include <division/models.h>
 
-static const char *const methods[] = {"checkpoint", "checkpoint:segments=2", "checkpoint:segments=1000"};
+static const struct {
+    const char *method, *as;
+} pairs[] = {
+    {"checkpoint", "none"},
+    {"checkpoint:segments=2", "none"},
+    {"checkpoint:segments=1000", "none"},
+    {"swap", "none"},
+    {"division:spill=on", "division"},
+    {"division:spill=on,recompute=norms", "division:recompute=norms"},
+};
+
+enum { PAIRS = sizeof pairs / sizeof *pairs };
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
@@ -39,7 +50,7 @@ typedef struct network {
 } network;
 
 static const network networks[] = {
-    {NULL, 5, 0, 20, DV_F32},
+    {NULL, 20, 0, 20, DV_F32},
     {NULL, 5, 0, 20, DV_BF16},
     {"resnet20", 4, 32, 20, DV_F32},
     {"resnet50", 2, 64, 20, DV_F32},
@@ -102,46 +113,46 @@ static void compare(const network *of, const char *method, const trained *exact,
     }
 }
 
-/* `none` and all others side by side, on one graph. */
-static void check_network(const network *of) {
-    enum { COUNT = sizeof methods / sizeof *methods };
+static dv_graph *build(const network *of) {
     dv_graph *graph = NULL;
-    size_t steps = test_scale() > 1 ? 2 : of->steps;
     if (of->name)
         assert_ok(dv_model_build(of->name, of->type, of->batch, 10, of->side, &graph, &error));
     else
         assert_ok(dropout_network(of->type, of->batch, &graph, &error));
-    trained exact = trained_new(graph, "none"), others[COUNT];
-    for (size_t m = 0; m < COUNT; m++)
-        others[m] = trained_new(graph, methods[m]);
-    for (uint32_t step = 0; step < steps; step++) {
-        double loss = train(&exact, step);
-        for (size_t m = 0; m < COUNT; m++)
-            if (train(&others[m], step) != loss)
-                fail_msg("%s, %s: another loss in step %u", of->name ? of->name : "dropout", methods[m], step);
-    }
-    for (size_t m = 0; m < COUNT; m++) {
-        compare(of, methods[m], &exact, &others[m]);
-        print_message("%s, %s, %s: %zu bytes planned, of %zu\n", of->name ? of->name : "dropout",
-                      dv_type_name(of->type), methods[m], dv_plan_totals(others[m].plan).planned,
-                      dv_plan_totals(exact.plan).planned);
-        trained_free(others[m]);
-    }
-    trained_free(exact);
-    dv_graph_free(graph);
+    return graph;
 }
 
-static void exact_methods_train_as_none(void **state) {
+/* Both methods of a pair side by side, on one graph. */
+static void check_pair(const network *of, dv_graph *graph, const char *method, const char *as) {
+    size_t steps = test_scale() > 1 ? 2 : of->steps;
+    const char *name = of->name ? of->name : "dropout";
+    trained expected = trained_new(graph, as), other = trained_new(graph, method);
+    for (uint32_t step = 0; step < steps; step++)
+        if (train(&other, step) != train(&expected, step))
+            fail_msg("%s, %s, %s: another loss in step %u", name, dv_type_name(of->type), method, step);
+    compare(of, method, &expected, &other);
+    print_message("%s, %s, %s: %zu bytes planned, of %zu with %s\n", name, dv_type_name(of->type), method,
+                  dv_plan_totals(other.plan).planned, dv_plan_totals(expected.plan).planned, as);
+    trained_free(expected);
+    trained_free(other);
+}
+
+static void methods_train_alike(void **state) {
     (void)state;
     size_t count = sizeof networks / sizeof *networks;
-    for (size_t i = 0; i < count; i++)
-        if (test_scale() == 1 || networks[i].name == NULL)
-            check_network(&networks[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (test_scale() > 1 && networks[i].name)
+            continue;
+        dv_graph *graph = build(&networks[i]);
+        for (size_t p = 0; p < PAIRS; p++)
+            check_pair(&networks[i], graph, pairs[p].method, pairs[p].as);
+        dv_graph_free(graph);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_methods_train_as_none),
+        cmocka_unit_test(methods_train_alike),
     };
-    return cmocka_run_group_tests_name("exact methods", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("methods alike", tests, NULL, NULL);
 }
