@@ -1,8 +1,10 @@
 /* Runs: several on one graph that know nothing of each other, and gradients of values that a layer takes twice. */
 #include "check.h"
 
+#include <division/checkpoint.h>
 #include <division/graph.h>
 #include <division/models.h>
+#include <pthread.h>
 
 /* ---- runs and their batches ------------------------------------------------------------------ */
 
@@ -102,6 +104,70 @@ static void runs_of_one_plan_share_nothing(void **state) {
     dv_graph_free(graph);
 }
 
+/* ---- from several threads -------------------------------------------------------------------- */
+
+typedef struct worker {
+    dv_run *run;
+    double losses[STEPS];
+} worker;
+
+static void *work(void *argument) {
+    worker *w = argument;
+    for (uint32_t i = 0; i < STEPS; i++)
+        w->losses[i] = train(w->run, i);
+    return NULL;
+}
+
+/* Two methods, each in a thread of its own, at once. */
+static void runs_train_in_threads(void **state) {
+    (void)state;
+    static const char *const methods[] = {"none", "division"};
+    double alone[2][STEPS];
+    dv_graph *graph;
+    worker workers[2];
+    pthread_t threads[2];
+    assert_ok(dv_model_build("resnet20", DV_F32, 4, 10, 32, &graph, &error));
+    for (int m = 0; m < 2; m++) {
+        train_alone(methods[m], alone[m]);
+        dv_plan *plan = plan_new(graph, methods[m]);
+        workers[m].run = run_new(plan);
+        dv_plan_free(plan);
+    }
+    dv_graph_free(graph);
+    for (int m = 0; m < 2; m++)
+        assert_int_equal(pthread_create(&threads[m], NULL, work, &workers[m]), 0);
+    for (int m = 0; m < 2; m++) {
+        assert_int_equal(pthread_join(threads[m], NULL), 0);
+        assert_memory_equal(workers[m].losses, alone[m], sizeof alone[m]);
+        dv_run_free(workers[m].run);
+    }
+}
+
+/* ---- a step that fails ----------------------------------------------------------------------- */
+
+static void a_failed_step_spoils_the_run(void **state) {
+    (void)state;
+    dv_graph *graph;
+    dv_step_result result;
+    assert_ok(dv_model_build("resnet20", DV_F32, 4, 10, 32, &graph, &error));
+    dv_plan *plan = plan_new(graph, "division");
+    dv_run *run = run_new(plan);
+    (void)train(run, 0);
+    assert_false(dv_run_failed(run));
+    fill_batch(run, 1);
+    dv_run_labels(run)[2] = 77;
+    assert_fails(dv_run_train(run, 1, 0, 1, &result, &error), DV_ERROR_ARGUMENT, "77");
+    assert_true(dv_run_failed(run));
+    fill_batch(run, 1);
+    assert_fails(dv_run_train(run, 1, 0, 1, &result, &error), DV_ERROR_ARGUMENT, "failed half-way");
+    assert_ok(dv_run_evaluate(run, &result, &error));
+    const dv_checkpoint_content content = {.run = run};
+    assert_fails(dv_checkpoint_write("spoilt.safetensors", &content, &error), DV_ERROR_ARGUMENT, "failed half-way");
+    dv_run_free(run);
+    dv_plan_free(plan);
+    dv_graph_free(graph);
+}
+
 /* ---- a value that is taken twice ------------------------------------------------------------- */
 
 /* convolution -> pooling -> linear, with x + x behind the convolution if `twice`. */
@@ -148,6 +214,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_on_one_graph_are_independent),
         cmocka_unit_test(runs_of_one_plan_share_nothing),
+        cmocka_unit_test(runs_train_in_threads),
+        cmocka_unit_test(a_failed_step_spoils_the_run),
         cmocka_unit_test(a_value_is_added_to_itself),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

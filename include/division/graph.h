@@ -160,6 +160,14 @@ DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t ind
 DV_API dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
                               dv_error *error);
 
+/* Whether a step of training failed half-way (values that are not finite, a disk that is full or gone): gradients and
+ * running statistics may be of a part of it, so that the run can neither train nor be saved any more. A new one can,
+ * that begins from a checkpoint. */
+DV_API int dv_run_failed(const dv_run *run);
+
+/* The time that steps have waited so far for the file that values lie in; 0 without one. */
+DV_API double dv_run_waited_seconds(const dv_run *run);
+
 /* Forward with running statistics, and the loss. Images at the end of the batch whose label is -1 only fill it up:
  * the result is of the others, of which there must be one. */
 DV_API dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error);

@@ -46,6 +46,8 @@ static void print_totals(const dv_plan_summary *t, size_t available) {
     cli_line("activations", "%s", cli_bytes_text((double)t->activations, text));
     cli_line("workspace", "%s", cli_bytes_text((double)t->workspace, text));
     cli_line("planned", "%s", cli_bytes_text((double)t->planned, text));
+    if (t->spilled > 0)
+        cli_line("in a file", "%s", cli_bytes_text((double)t->spilled, text));
     if (available != SIZE_MAX)
         cli_line("available", "%s", cli_bytes_text((double)available, text));
 }
@@ -81,6 +83,7 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t 
     dv_json_unsigned(&json, "activation_bytes", t.activations);
     dv_json_unsigned(&json, "workspace_bytes", t.workspace);
     dv_json_unsigned(&json, "planned_bytes", t.planned);
+    dv_json_unsigned(&json, "spilled_bytes", t.spilled);
     if (available != SIZE_MAX)
         dv_json_unsigned(&json, "available_bytes", available);
     dv_json_end(&json);

@@ -15,7 +15,7 @@ enum { TRAIN_OPTION_COUNT = 48, TRAIN_PATH_BYTES = 4096 };
 
 /* What the command line and the recipe say, as far as it is not in dv_train_options. */
 typedef struct train_settings {
-    const char *model, *data, *method, *schedule, *augment, *out, *init, *init_except;
+    const char *model, *data, *method, *spill, *schedule, *augment, *out, *init, *init_except;
     int batch, epochs, test_every, accumulate, precision, classes, side, resize, workers, threads;
     int replace, resume, quiet, json;
     uint64_t steps;

@@ -24,6 +24,7 @@ dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape
     size_t classes = settings->classes > 0 ? (size_t)settings->classes : shape->classes;
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
+    options.spill = settings->spill;
     options.optimizer_slots = dv_sgd_slots(&settings->options.sgd);
     options.average = settings->options.average > 0;
     dv_status status = dv_model_build(settings->model, settings->precision != 0 ? DV_BF16 : DV_F32, batch, classes,

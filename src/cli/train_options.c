@@ -53,7 +53,9 @@ static void fill_table(train_choice *choice) {
     const cli_option table[] = {
         {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&c->model)},
         {"data", "DATA", "what to learn from", CLI_TEXT(&c->data)},
-        {"method", "METHOD", "how activations are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&c->method)},
+        {"method", "METHOD", "how activations are kept: see below", CLI_TEXT(&c->method)},
+        {"spill", "DIR", "folder of the file of methods that use one (swap); /var/tmp unless given",
+         CLI_TEXT(&c->spill), .this_call = 1},
         {"precision", NULL, "of activations", CLI_WORD(&c->precision, train_precisions)},
         {"batch", "N", "images per batch", CLI_INTEGER(&c->batch, 1, 1 << 20)},
         {"accumulate", "N", "batches per step", CLI_INTEGER(&c->accumulate, 1, 65536)},

@@ -31,6 +31,8 @@ void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t
     printf("planned %s:", cli_bytes_text((double)(plan->planned + loading), text));
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         printf("%s %s %s", i > 0 ? "," : "", names[i], cli_bytes_text((double)bytes[i], text));
+    if (plan->spilled > 0)
+        printf("; in a file %s", cli_bytes_text((double)plan->spilled, text));
     printf("\n");
     fflush(stdout);
 }
@@ -71,8 +73,11 @@ static void print_epoch(const dv_epoch_record *record, size_t epochs) {
     printf("epoch %zu/%zu  loss %.4f  top-1 %.2f %%", record->epoch, epochs, record->train_loss, record->train_top1);
     if (record->tested)
         printf("  test loss %.4f  test top-1 %.2f %%", record->test_loss, record->test_top1);
-    printf("  %.0f images/s  peak %s  %.1f s\n", record->images_per_second,
+    printf("  %.0f images/s  peak %s  %.1f s", record->images_per_second,
            cli_bytes_text((double)record->peak_bytes, peak), record->seconds);
+    if (record->waited_seconds > 0)
+        printf(", %.1f of them waiting for the file", record->waited_seconds);
+    printf("\n");
 }
 
 void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs) {

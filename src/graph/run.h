@@ -24,6 +24,7 @@ typedef struct dv_transfer {
 struct dv_run {
     dv_plan *plan; /* held; it does not change */
     uint64_t seed;
+    bool failed; /* a step of training did, somewhere on its way */
     char *arena;
     dv_guard *guard;         /* or NULL */
     dv_layer_arrays *arrays; /* [layer_count] */

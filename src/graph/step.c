@@ -164,10 +164,22 @@ dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float
     DV_NEED(result);
     if (run->plan->options.inference)
         return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
+    if (run->failed)
+        return dv_fail(error, DV_ERROR_ARGUMENT,
+                       "run: an earlier step failed half-way: make a new run, and load a checkpoint");
     const step now = {batch, true, label_smoothing, scale, result};
     dv_status status = run_step(run, &now, error);
+    run->failed = status != DV_OK;
     dv_guard_rest(run->guard);
     return status;
+}
+
+int dv_run_failed(const dv_run *run) {
+    return run && run->failed;
+}
+
+double dv_run_waited_seconds(const dv_run *run) {
+    return run && run->spill ? dv_spill_waited_seconds(run->spill) : 0;
 }
 
 dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {

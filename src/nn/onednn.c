@@ -195,8 +195,9 @@ typedef struct onednn_pass {
     dnnl_primitive_t reorder; /* plain -> packed; of a backward-weights pass: packed added to plain. NULL: not needed */
     dnnl_memory_t src, weights, bias, dst, scratchpad;
     dnnl_memory_t plain, reorder_scratchpad;
-    size_t packed_at; /* where in the scratchpad the packed gradient is */
-    bool clears;      /* the scratchpad, before each run */
+    size_t packed_at;     /* where in the scratchpad the packed gradient is */
+    bool clears;          /* the scratchpad, before each run */
+    pthread_mutex_t busy; /* the memory objects point to the arrays of one call at a time */
 } onednn_pass;
 
 /* What exists only while a pass is made. */
@@ -479,6 +480,7 @@ static void destroy(dv_pass *pass) {
         dnnl_primitive_destroy(made->convolution);
     if (made->stream)
         dnnl_stream_destroy(made->stream);
+    pthread_mutex_destroy(&made->busy);
     free(made);
 }
 
@@ -525,17 +527,25 @@ static dv_status execute(const onednn_pass *made, dnnl_primitive_t primitive, co
                    made->pass.kernel, status_words(status));
 }
 
+static dv_status reorder_weights(onednn_pass *made, const float *plain, void *packed, void *scratchpad,
+                                 dv_error *error) {
+    argument_list list = {0};
+    argument_add(&list, DNNL_ARG_FROM, made->plain, plain);
+    argument_add(&list, DNNL_ARG_TO, made->weights, packed);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, scratchpad);
+    return execute(made, made->reorder, &list, error);
+}
+
 static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
                               dv_error *error) {
     onednn_pass *made = (onednn_pass *)pass;
     *weights = made->reorder ? packed : plain;
     if (!made->reorder)
         return DV_OK;
-    argument_list list = {0};
-    argument_add(&list, DNNL_ARG_FROM, made->plain, plain);
-    argument_add(&list, DNNL_ARG_TO, made->weights, packed);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, scratchpad);
-    return execute(made, made->reorder, &list, error);
+    pthread_mutex_lock(&made->busy);
+    dv_status status = reorder_weights(made, plain, packed, scratchpad, error);
+    pthread_mutex_unlock(&made->busy);
+    return status;
 }
 
 /* Adds the packed gradient to the plain one. */
@@ -566,20 +576,28 @@ static const struct {
     [DV_PASS_BACKWARD_WEIGHTS] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
 };
 
-static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
-    onednn_pass *made = (onednn_pass *)pass;
-    bool gradient = pass->kind == DV_PASS_BACKWARD_WEIGHTS;
+static dv_status compute(onednn_pass *made, const dv_pass_arrays *arrays, dv_error *error) {
+    dv_pass_kind kind = made->pass.kind;
+    bool gradient = kind == DV_PASS_BACKWARD_WEIGHTS;
     const void *weights = gradient ? (char *)arrays->scratchpad + made->packed_at : arrays->weights;
     argument_list list = {0};
-    argument_add(&list, argument_index[pass->kind].src, made->src, arrays->src);
-    argument_add(&list, argument_index[pass->kind].weights, made->weights, weights);
-    argument_add(&list, argument_index[pass->kind].dst, made->dst, arrays->dst);
+    argument_add(&list, argument_index[kind].src, made->src, arrays->src);
+    argument_add(&list, argument_index[kind].weights, made->weights, weights);
+    argument_add(&list, argument_index[kind].dst, made->dst, arrays->dst);
     argument_add(&list, DNNL_ARG_BIAS, made->bias, arrays->bias);
     argument_add(&list, DNNL_ARG_SCRATCHPAD, made->scratchpad, arrays->scratchpad);
     if (made->clears)
         clear_scratchpad(made, arrays->scratchpad);
     DV_TRY(execute(made, made->convolution, &list, error));
     return gradient ? add_gradient(made, arrays, error) : DV_OK;
+}
+
+static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
+    onednn_pass *made = (onednn_pass *)pass;
+    pthread_mutex_lock(&made->busy);
+    dv_status status = compute(made, arrays, error);
+    pthread_mutex_unlock(&made->busy);
+    return status;
 }
 
 /* ---- the maker ------------------------------------------------------------------------------ */
@@ -630,6 +648,7 @@ dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolu
         return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory for its primitives", name);
     pass_maker maker = {0};
     made->pass = (dv_pass){.methods = &methods, .kind = kind, .threads = omp_get_max_threads()};
+    pthread_mutex_init(&made->busy, NULL);
     dnnl_status_t status = pass_init(made, &maker, shape);
     maker_destroy(&maker);
     if (status == dnnl_success) {

@@ -106,6 +106,8 @@ dv_status dv_checkpoint_write(const char *path, const dv_checkpoint_content *con
     if (content->notes == NULL && content->note_count > 0)
         return dv_fail(error, DV_ERROR_ARGUMENT, "checkpoint: %zu notes, and their pointer is NULL",
                        content->note_count);
+    if (dv_run_failed(content->run))
+        return dv_fail(error, DV_ERROR_ARGUMENT, "%s: not written: a step of this run failed half-way", path);
     dv_status status = list_all(&list, content, error);
     if (status == DV_OK)
         status = dv_safetensors_write(path, list.sources, list.source_count, list.notes, list.note_count, error);

@@ -304,7 +304,9 @@ static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error
                               .test_loss = NAN,
                               .test_top1 = NAN,
                               .activation_bytes = dv_plan_totals(t->plan).activations};
+    double waited = dv_run_waited_seconds(t->run);
     DV_TRY(train_epoch(t, &record, error));
+    record.waited_seconds = dv_run_waited_seconds(t->run) - waited;
     if (t->state->images == 0) /* stopped before the first step */
         return save(t, error);
     describe_training(t, &record);
