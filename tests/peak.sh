@@ -60,9 +60,9 @@ holds folder:small --steps 50
 holds lmdb:small.lmdb --steps 150
 
 paint large.png 400
-fill large 2 60 large.png
+fill large 2 40 large.png
 "$DV_PROGRAM" data lmdb large large.lmdb --quiet || complain "expected large records"
-[[ $(stat -c %s large.lmdb/train.lmdb) -gt 90000000 ]] || complain "expected a file that is not small"
+[[ $(stat -c %s large.lmdb/train.lmdb) -gt 60000000 ]] || complain "expected a file that is not small"
 holds lmdb:large.lmdb
 
 finish

@@ -189,7 +189,7 @@ static int read_stream(FILE *stream, size_t limit, char **data, size_t *bytes) {
 }
 
 dv_status dv_file_open(const char *path, int *descriptor, size_t *bytes, dv_error *error) {
-    struct stat status;
+    struct stat status = {0};
     *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* which a pipe that nobody writes to does not delay */
     int code = *descriptor < 0 || fstat(*descriptor, &status) != 0 ? errno : 0;
     if (code == 0 && S_ISREG(status.st_mode)) {

@@ -141,7 +141,7 @@ static dv_status copy_value(const dv_lmdb_pages *file, const entry *of, size_t m
                             dv_error *error) {
     dv_status status = DV_OK;
     *bytes = of->bytes < most ? of->bytes : most;
-    *value = malloc(*bytes + 1);
+    *value = malloc(*bytes > 0 ? *bytes : 1);
     if (*value == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a record of %zu bytes: free some", *bytes);
     if (of->is_far)
