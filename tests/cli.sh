@@ -237,6 +237,22 @@ done
 run plan --model resnet20 --batch 1
 prints '*available *'
 
+# A schedule fits a terminal, names its columns and has one peak; its first operation stores the images.
+run plan --model densenet121 --batch 2 --method division:recompute=norms --schedule
+prints 'at: position in the step; *    at  operation and its layer or value, pieces it touches * bytes *alive
+     0  forward features.conv0 *
+            packed output of input *
+*     1  forward features.norm0 *
+            output of features.conv0 *
+            output of features.norm0 * in place
+*backward features.conv0 *planned *'
+[[ $(grep -c '  peak$' <<<"$output") == 1 ]] || complain "expected one peak"
+[[ $(awk 'length > 100' <<<"$output") == '' ]] || complain "expected lines of at most 100 characters"
+run plan --model resnet20 --batch 2 --method checkpoint --schedule --json
+prints '*"planned_bytes": *"peak_at": *"peak_bytes": *"schedule": [[]{"at": 0, "operation": "forward", "subject": "conv1", "alive_bytes": *, "touches": [[]{"role": "output", "owner": "input", "bytes": 24576, "piece": *"operation": "loss", "subject": "fc"*"operation": "replay"*"role": "output again"*"operation": "backward", "subject": "conv1"*'
+run plan --model resnet20 --batch 2 --json
+[[ $output != *schedule* ]] || complain "expected no schedule where none is asked for"
+
 # ---- the environment --------------------------------------------------------------------------
 
 # settings [NAME=VALUE...]: what OpenMP's library is told, each time that it is loaded.

@@ -115,6 +115,29 @@ DV_API dv_plan_summary dv_plan_totals(const dv_plan *plan);
 /* The images, then the layers; NULL past the last. */
 DV_API const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index);
 
+/* A step is done operation by operation: the schedule of the plan. Text lives as long as the plan. */
+typedef struct dv_plan_operation {
+    const char *kind;     /* "forward", "loss", "replay" (forward again, before backward), "backward"; of a value in a
+                             file "write" and "read", which begin it, and "written", which waits for the end of "write" */
+    const char *subject;  /* the layer's name, or the value's, which is that of the layer that makes it: "input" for
+                             the images */
+    size_t alive_bytes;   /* of all pieces of the arena that are in use meanwhile. The most of any operation is at most
+                             the planned bytes; what those have more is gaps between pieces */
+    size_t touched_count; /* pieces that it touches */
+} dv_plan_operation;
+
+/* A piece of the arena that an operation reads or writes. */
+typedef struct dv_plan_touched {
+    const char *owner; /* the layer whose it is, or whose output's; "input" for the images' and the labels' */
+    const char *role;  /* "output", "packed output", "mask", "output's gradient", "backward workspace", ... */
+    size_t bytes;
+    size_t piece; /* its number: one piece may have several owners, who work in place */
+} dv_plan_touched;
+
+/* The operations in their order, and the pieces that one of them touches; NULL past the last. */
+DV_API const dv_plan_operation *dv_plan_operation_at(const dv_plan *plan, size_t index);
+DV_API const dv_plan_touched *dv_plan_touched_at(const dv_plan *plan, size_t operation, size_t index);
+
 /* ---- running ------------------------------------------------------------------------------- */
 
 typedef struct dv_run dv_run;

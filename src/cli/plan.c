@@ -1,16 +1,15 @@
 /* division plan: what a training will take, layer by layer, before it starts. */
+#include "plan.h"
 #include "cli.h"
 #include "options.h"
 
-#include <division/graph.h>
-#include <division/json.h>
 #include <division/models.h>
 #include <stdint.h>
 #include <stdio.h>
 
 typedef struct plan_settings {
     const char *model, *method;
-    int batch, classes, side, precision, elsewhere, json;
+    int batch, classes, side, precision, elsewhere, schedule, json;
 } plan_settings;
 
 static const char *const precisions[] = {"f32", "bf16", NULL};
@@ -86,6 +85,8 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t 
     dv_json_unsigned(&json, "spilled_bytes", t.spilled);
     if (available != SIZE_MAX)
         dv_json_unsigned(&json, "available_bytes", available);
+    if (chosen->schedule)
+        cli_schedule_json(plan, &json);
     dv_json_end(&json);
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
 }
@@ -106,7 +107,7 @@ static int print_plan(const dv_plan *plan, const plan_settings *chosen) {
     if (chosen->json) {
         print_json(plan, chosen, available);
     } else {
-        print_rows(plan);
+        (chosen->schedule ? cli_print_schedule : print_rows)(plan);
         print_totals(&totals, available);
     }
     return check_fit(totals.planned, available);
@@ -139,6 +140,7 @@ int cli_plan(int argc, char **argv) {
         {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&c.classes, 0, 1 << 20)},
         {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&c.side, 0, 8192)},
         {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c.elsewhere)},
+        {"schedule", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c.schedule)},
         {"json", NULL, "print one JSON object", CLI_FLAG(&c.json)},
         CLI_OPTIONS_END,
     };

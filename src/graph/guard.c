@@ -22,7 +22,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
 #endif
 
-enum { ZONE_PATTERN = 0xA5, AT_REST = -1 };
+enum { ZONE_PATTERN = 0xA5, HIDDEN_PATTERN = 0xFF, AT_REST = -1 };
 
 #ifdef DV_GUARDED_BUILD
 enum { GUARDED_BUILD = true };
@@ -41,6 +41,8 @@ struct dv_guard {
     char *arena;         /* not owned */
     dv_owner *owners;    /* [piece_count] */
     int moment;          /* that was entered last, or AT_REST */
+    char *behind;        /* [arena_bytes] what hidden pieces were, or NULL: nothing is hidden */
+    bool hiding;         /* at this moment */
 };
 
 /* Between steps only what comes from outside is alive. */
@@ -101,6 +103,52 @@ static dv_status check(const dv_guard *guard, const char *who, dv_error *error) 
     return DV_OK;
 }
 
+/* ---- hiding ---------------------------------------------------------------------------------- */
+
+static bool is_hidden(const dv_guard *guard, size_t piece) {
+    return is_alive(guard, piece, guard->moment) && !dv_plan_touches(guard->plan, guard->moment, piece);
+}
+
+static void hide(dv_guard *guard) {
+    for (size_t i = 0; i < guard->plan->piece_count; i++) {
+        const dv_piece *p = &guard->plan->pieces[i];
+        if (!is_hidden(guard, i))
+            continue;
+        memcpy(guard->behind + p->offset, guard->arena + p->offset, p->bytes);
+        memset(guard->arena + p->offset, HIDDEN_PATTERN, p->bytes);
+    }
+    guard->hiding = true;
+}
+
+static bool is_all_hidden(const char *memory, size_t bytes) {
+    return (unsigned char)memory[0] == HIDDEN_PATTERN && memcmp(memory, memory + 1, bytes - 1) == 0;
+}
+
+/* Gives hidden pieces back what they were. Returns the first that has been written meanwhile, or the piece count. */
+static size_t show(dv_guard *guard) {
+    size_t count = guard->plan->piece_count, written = count;
+    for (size_t i = 0; i < count; i++) {
+        const dv_piece *p = &guard->plan->pieces[i];
+        if (!is_hidden(guard, i))
+            continue;
+        if (written == count && !is_all_hidden(guard->arena + p->offset, p->bytes))
+            written = i;
+        memcpy(guard->arena + p->offset, guard->behind + p->offset, p->bytes);
+    }
+    guard->hiding = false;
+    return written;
+}
+
+static dv_status check_hidden(dv_guard *guard, const char *who, dv_error *error) {
+    size_t written = guard->hiding ? show(guard) : guard->plan->piece_count;
+    if (written == guard->plan->piece_count)
+        return DV_OK;
+    const dv_owner *owner = &guard->owners[written];
+    return dv_fail(error, DV_ERROR_BUFFER,
+                   "%s wrote into %s's %s, which the schedule does not say: a fault of this program: please report it",
+                   who, owner->layer ? owner->layer->name : "the input", owner->role ? owner->role : "piece");
+}
+
 /* ---- lives ----------------------------------------------------------------------------------- */
 
 static void begin_life(const dv_guard *guard, size_t piece) {
@@ -137,32 +185,42 @@ dv_status dv_guard_enter(dv_guard *guard, int moment, dv_error *error) {
     if (guard->moment == AT_REST)
         DV_TRY(check(guard, "whoever filled in the batch", error));
     move_to(guard, moment);
+    if (guard->behind && !guard->hiding)
+        hide(guard);
     return DV_OK;
 }
 
-dv_status dv_guard_leave(const dv_guard *guard, const char *layer, dv_error *error) {
-    return guard ? check(guard, layer, error) : DV_OK;
+dv_status dv_guard_leave(dv_guard *guard, const char *layer, dv_error *error) {
+    if (!guard)
+        return DV_OK;
+    DV_TRY(check_hidden(guard, layer, error));
+    return check(guard, layer, error);
 }
 
 void dv_guard_rest(dv_guard *guard) {
-    if (guard && guard->moment != AT_REST)
-        move_to(guard, AT_REST);
+    if (!guard || guard->moment == AT_REST)
+        return;
+    if (guard->hiding)
+        show(guard);
+    move_to(guard, AT_REST);
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
 dv_status dv_guard_new(const dv_plan *plan, void *arena, dv_guard **guard, dv_error *error) {
     *guard = NULL;
-    if (!plan->guard.zones && !plan->guard.fill)
+    if (!plan->guard.zones && !plan->guard.fill && !plan->guard.hide)
         return DV_OK;
     dv_guard *made = calloc(1, sizeof *made);
     dv_owner *owners = calloc(plan->piece_count + 1, sizeof *owners);
-    if (!made || !owners) {
+    char *behind = plan->guard.hide ? malloc(plan->arena_bytes) : NULL;
+    if (!made || !owners || (plan->guard.hide && !behind)) {
         free(made);
         free(owners);
+        free(behind);
         return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
     }
-    *made = (dv_guard){.plan = plan, .arena = arena, .owners = owners, .moment = AT_REST};
+    *made = (dv_guard){.plan = plan, .arena = arena, .owners = owners, .moment = AT_REST, .behind = behind};
     dv_plan_owners(plan, owners);
     if (plan->guard.zones)
         poison((unsigned char *)arena, (unsigned char *)arena + plan->arena_bytes);
@@ -178,5 +236,6 @@ void dv_guard_free(dv_guard *guard) {
         return;
     unpoison((unsigned char *)guard->arena, (unsigned char *)guard->arena + guard->plan->arena_bytes);
     free(guard->owners);
+    free(guard->behind);
     free(guard);
 }

@@ -8,7 +8,11 @@
  * the piece can be named. The piece itself is filled with NaN at that time. Under the address sanitizer, zones and
  * everything that is not alive are poisoned as well, which stops our own code at the instruction.
  *
- * With `apart` no two pieces share memory and nothing is computed in place: what a run computes must not differ. */
+ * With `apart` no two pieces share memory and nothing is computed in place: what a run computes must not differ.
+ *
+ * With `hide` an operation has nothing but the pieces that it is listed to touch (dv_plan_touched_at): all others that
+ * are alive are NaN while it is done, must still be NaN afterwards, and then are what they were. What it computes must
+ * not differ. Not for plans with operations that go on behind the next ones. */
 #ifndef DV_GRAPH_GUARD_H
 #define DV_GRAPH_GUARD_H
 
@@ -21,7 +25,7 @@
 enum { DV_RED_ZONE_BYTES = 256 };
 
 typedef struct dv_guard_options {
-    bool zones, apart;
+    bool zones, apart, hide;
     bool fill;       /* every piece gets `pattern` when its life begins */
     uint8_t pattern; /* 0xFF is NaN in every type */
 } dv_guard_options;
@@ -46,7 +50,7 @@ void dv_guard_free(dv_guard *guard);
 dv_status dv_guard_enter(dv_guard *guard, int moment, dv_error *error);
 
 /* After what `layer` did at that moment. */
-dv_status dv_guard_leave(const dv_guard *guard, const char *layer, dv_error *error);
+dv_status dv_guard_leave(dv_guard *guard, const char *layer, dv_error *error);
 
 /* After a step, also one that failed: the caller may fill in the next batch. */
 void dv_guard_rest(dv_guard *guard);

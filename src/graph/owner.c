@@ -62,6 +62,29 @@ static void name_pieces(const void *of, const role *roles, size_t count, const d
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* The role of the first field of a struct that has the piece. */
+static const char *role_of(const void *of, const role *roles, size_t count, int piece) {
+    for (size_t r = 0; r < count; r++) {
+        const int *pieces = (const int *)((const char *)of + roles[r].field);
+        for (size_t k = 0; k < roles[r].count; k++)
+            if (pieces[k] == piece)
+                return roles[r].name;
+    }
+    return NULL;
+}
+
+const char *dv_value_role(const dv_value_plan *value, int piece) {
+    return role_of(value, value_roles, COUNT(value_roles), piece);
+}
+
+const char *dv_layer_role(const dv_layer_plan *layer, int piece) {
+    return role_of(layer, layer_roles, COUNT(layer_roles), piece);
+}
+
+const char *dv_plan_role(const dv_plan *plan, int piece) {
+    return role_of(plan, plan_roles, COUNT(plan_roles), piece);
+}
+
 /* The value's own memory comes from outside if it is the images'; what is kept of it does not. */
 static void name_value(const dv_plan *plan, dv_value value, dv_owner *owners) {
     int producer = plan->graph->values[value].producer;

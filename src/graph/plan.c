@@ -338,7 +338,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     plan->spill_memory = book_permanent(plan, dv_spill_plan_bytes(plan));
     DV_TRY(place(plan, error));
     dv_plan_fill_rows(plan);
-    return DV_OK;
+    return dv_plan_tell_schedule(plan, error);
 }
 
 dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error) {
@@ -385,5 +385,7 @@ void dv_plan_free(dv_plan *plan) {
     free(plan->layers);
     free(plan->rows);
     free(plan->keeper_texts);
+    free(plan->told);
+    free(plan->touched);
     free(plan);
 }

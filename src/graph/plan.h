@@ -70,6 +70,12 @@ typedef struct dv_segment {
     int first, last;
 } dv_segment;
 
+/* An operation as the plan tells it, and the first of its pieces in dv_plan.touched. */
+typedef struct dv_told_operation {
+    dv_plan_operation operation;
+    size_t first;
+} dv_told_operation;
+
 struct dv_plan {
     atomic_size_t holders; /* its maker, and runs */
     dv_graph *graph;       /* held; it does not change */
@@ -91,9 +97,12 @@ struct dv_plan {
     dv_layer_plan *layers;                      /* [graph->layer_count] */
     dv_plan_row *rows;                          /* [1 + graph->layer_count]: the input, then the layers' outputs */
     char (*keeper_texts)[DV_KEEPER_TEXT_BYTES]; /* the rows' words */
-    int labels, second_labels;                  /* int32 [batch] */
-    int label_weights;                          /* f32 [batch] */
-    size_t arena_bytes;                         /* with guards */
+    dv_told_operation *told;                    /* [operation_count] */
+    size_t touched_count, touched_capacity;
+    dv_plan_touched *touched;  /* of all operations, one behind the other */
+    int labels, second_labels; /* int32 [batch] */
+    int label_weights;         /* f32 [batch] */
+    size_t arena_bytes;        /* with guards */
     dv_plan_summary totals;
 };
 
@@ -160,5 +169,21 @@ int dv_times_taken(const dv_graph_layer *node, dv_value value);
 
 /* The rows and totals of a plan whose pieces are placed. */
 void dv_plan_fill_rows(dv_plan *plan);
+
+/* ---- plan_schedule.c ------------------------------------------------------------------------- */
+
+/* Fills in what the plan tells of its operations. */
+dv_status dv_plan_tell_schedule(dv_plan *plan, dv_error *error);
+
+/* Whether the operation at a position is listed to touch the piece. */
+bool dv_plan_touches(const dv_plan *plan, int at, size_t piece);
+
+/* ---- owner.c --------------------------------------------------------------------------------- */
+
+/* What a piece is to a value, a layer or the whole plan that has it among its pieces: "output's gradient". NULL: it has
+ * not. */
+const char *dv_value_role(const dv_value_plan *value, int piece);
+const char *dv_layer_role(const dv_layer_plan *layer, int piece);
+const char *dv_plan_role(const dv_plan *plan, int piece);
 
 #endif
