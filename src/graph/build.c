@@ -117,9 +117,8 @@ static bool fill_layer(dv_graph *graph, dv_graph_layer *made, const char *name, 
     return true;
 }
 
-/* Appends a layer; its output, or a negative value. */
-static dv_value add_layer(dv_graph *graph, const dv_layer_kind *kind, const char *name, const dv_value *inputs,
-                          size_t count, const void *options, size_t option_bytes) {
+dv_value dv_graph_add(dv_graph *graph, const dv_layer_kind *kind, const char *name, const dv_value *inputs,
+                      size_t count, const void *options, size_t option_bytes) {
     dv_error error;
     if (!graph)
         return -1;
@@ -151,52 +150,52 @@ static dv_value add_layer(dv_graph *graph, const dv_layer_kind *kind, const char
 
 dv_value dv_graph_convolution(dv_graph *graph, const char *name, dv_value input,
                               const dv_convolution_options *options) {
-    return add_layer(graph, &dv_convolution, name, &input, 1, options, sizeof *options);
+    return dv_graph_add(graph, &dv_convolution, name, &input, 1, options, sizeof *options);
 }
 
 dv_value dv_graph_transposed_convolution(dv_graph *graph, const char *name, dv_value input,
                                          const dv_convolution_options *options) {
-    return add_layer(graph, &dv_transposed_convolution, name, &input, 1, options, sizeof *options);
+    return dv_graph_add(graph, &dv_transposed_convolution, name, &input, 1, options, sizeof *options);
 }
 
 dv_value dv_graph_batch_norm(dv_graph *graph, const char *name, dv_value input) {
     const dv_batch_norm_options options = {.epsilon = 1e-5f, .momentum = 0.1f};
-    return add_layer(graph, &dv_batch_norm, name, &input, 1, &options, sizeof options);
+    return dv_graph_add(graph, &dv_batch_norm, name, &input, 1, &options, sizeof options);
 }
 
 dv_value dv_graph_relu(dv_graph *graph, const char *name, dv_value input) {
-    return add_layer(graph, &dv_relu, name, &input, 1, NULL, 0);
+    return dv_graph_add(graph, &dv_relu, name, &input, 1, NULL, 0);
 }
 
 dv_value dv_graph_max_pooling(dv_graph *graph, const char *name, dv_value input, const dv_pooling_options *options) {
-    return add_layer(graph, &dv_max_pooling, name, &input, 1, options, sizeof *options);
+    return dv_graph_add(graph, &dv_max_pooling, name, &input, 1, options, sizeof *options);
 }
 
 dv_value dv_graph_average_pooling(dv_graph *graph, const char *name, dv_value input,
                                   const dv_pooling_options *options) {
-    return add_layer(graph, &dv_average_pooling, name, &input, 1, options, sizeof *options);
+    return dv_graph_add(graph, &dv_average_pooling, name, &input, 1, options, sizeof *options);
 }
 
 dv_value dv_graph_global_average_pooling(dv_graph *graph, const char *name, dv_value input) {
-    return add_layer(graph, &dv_global_average_pooling, name, &input, 1, NULL, 0);
+    return dv_graph_add(graph, &dv_global_average_pooling, name, &input, 1, NULL, 0);
 }
 
 dv_value dv_graph_dropout(dv_graph *graph, const char *name, dv_value input, float probability) {
     const dv_dropout_options options = {.probability = probability};
-    return add_layer(graph, &dv_dropout, name, &input, 1, &options, sizeof options);
+    return dv_graph_add(graph, &dv_dropout, name, &input, 1, &options, sizeof options);
 }
 
 dv_value dv_graph_linear(dv_graph *graph, const char *name, dv_value input, const dv_linear_options *options) {
-    return add_layer(graph, &dv_linear, name, &input, 1, options, sizeof *options);
+    return dv_graph_add(graph, &dv_linear, name, &input, 1, options, sizeof *options);
 }
 
 dv_value dv_graph_sum(dv_graph *graph, const char *name, dv_value a, dv_value b) {
     const dv_value inputs[] = {a, b};
-    return add_layer(graph, &dv_sum, name, inputs, 2, NULL, 0);
+    return dv_graph_add(graph, &dv_sum, name, inputs, 2, NULL, 0);
 }
 
 dv_value dv_graph_concatenation(dv_graph *graph, const char *name, const dv_value *inputs, size_t count) {
-    return add_layer(graph, &dv_concatenation, name, inputs, count, NULL, 0);
+    return dv_graph_add(graph, &dv_concatenation, name, inputs, count, NULL, 0);
 }
 
 void dv_graph_link(dv_graph *graph) {

@@ -37,6 +37,11 @@ struct dv_graph {
     bool finished;
 };
 
+/* Appends a layer of any kind: what the builder functions of division/graph.h call. Name, inputs [count] and options
+ * are copied. Its output, or a negative value. */
+dv_value dv_graph_add(dv_graph *graph, const dv_layer_kind *kind, const char *name, const dv_value *inputs,
+                      size_t count, const void *options, size_t option_bytes);
+
 /* Fuses what can be: batch norm + sum, batch norm (+ sum) + ReLU. Layers that went into others are gone. */
 dv_status dv_graph_fuse(dv_graph *graph, dv_error *error);
 
