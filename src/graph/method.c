@@ -20,6 +20,8 @@ static const dv_method_kind *const kinds[] = {
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
+const dv_method_kind *dv_method_added;
+
 const char *dv_method_name_at(size_t index) {
     return index < KIND_COUNT ? kinds[index]->name : NULL;
 }
@@ -30,6 +32,10 @@ const char *dv_method_help_at(size_t index) {
 
 static dv_status find_kind(const char *text, const dv_method_kind **kind, dv_error *error) {
     char known[200] = "";
+    if (dv_method_added && dv_option_text_names(text, dv_method_added->name)) {
+        *kind = dv_method_added;
+        return DV_OK;
+    }
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (dv_option_text_names(text, kinds[i]->name)) {
             *kind = kinds[i];

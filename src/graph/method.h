@@ -26,6 +26,9 @@ typedef struct dv_method_kind {
     dv_status (*choose)(dv_plan *plan, dv_error *error);
 } dv_method_kind;
 
+/* One more method, for tests and examples; NULL: none. */
+extern const dv_method_kind *dv_method_added;
+
 /* Reads "none" or "division:block=8,bits=2,recompute=norms". */
 dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error);
 
