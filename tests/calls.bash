@@ -59,14 +59,15 @@ milliseconds() {
     echo $(($(date +%s%N) / 1000000))
 }
 
-# kill_within MILLISECONDS PROCESS: kills the process after a random time below this, unless it has ended by then; true if
-# it was killed.
+# kill_within MILLISECONDS PROCESS [SIGNAL]: sends SIGKILL or another signal to the process after a random time below this,
+# unless it has ended by then; true if it ended by the signal, at once or in good order.
 kill_within() {
-    local delay=$((RANDOM * $1 / 32768))
+    local delay=$((RANDOM * $1 / 32768)) signal=${3:-KILL} code
     sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
-    kill -KILL "$2" 2>/dev/null
+    kill "-$signal" "$2" 2>/dev/null
     wait "$2" 2>/dev/null
-    (($? == 137))
+    code=$?
+    ((code == 128 + $(kill -l "$signal"))) || [[ $signal != KILL && $code == 130 ]]
 }
 
 # arrays FILE: what follows the header of a checkpoint; the header has times.

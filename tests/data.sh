@@ -81,10 +81,11 @@ run lmdb images whole --resize 64 --workers 2
 prints 'train.lmdb  560 images*val.lmdb  8 images*568 images were resized
 written and verified'
 
-# Kills a conversion twenty times, and lets it go on each time; five times where that takes long. One that comes to its end
-# between two kills is to be like one in one go, and the next begins from nothing.
-wanted=20
-sanitized && wanted=5
+# Ends a conversion by SIGKILL, SIGTERM and SIGHUP, each DV_KILLS times (7, or 2 where that takes long), and lets it go on
+# each time. One that comes to its end between two of them is to be like one in one go, and the next begins from nothing.
+signals=(KILL TERM HUP)
+wanted=$((3 * ${DV_KILLS:-7}))
+sanitized && wanted=6
 begin=$(milliseconds)
 run lmdb images timed --resize 64 --workers 2 --quiet
 longest=$((($(milliseconds) - begin) / 2)) # so that most kills meet it
@@ -93,10 +94,12 @@ for split in train test; do
 done
 RANDOM=7
 kills=0 ends=0
-while ((kills < wanted && ends < 20 && failures == 0)); do
-    "$DV_PROGRAM" data lmdb images killed --resize 64 --workers 2 --quiet &
-    if kill_within $longest $!; then
-        kills=$((kills + 1))
+while ((kills < wanted && ends < wanted && failures == 0)); do
+    call="division data lmdb, then SIG${signals[kills % 3]}"
+    env --default-signal=HUP "$DV_PROGRAM" data lmdb images killed --resize 64 --workers 2 --quiet 2>messages &
+    if kill_within $longest $! "${signals[kills % 3]}"; then
+        kills=$((kills + 1)) messages=$(<messages)
+        [[ -z $messages || $messages == 'division: interrupted: call it again: it goes on from there' ]] || complain "expected no other message"
     else
         is_whole
         ends=$((ends + 1))

@@ -184,9 +184,9 @@ cmp -s <(arrays whole/last.safetensors) <(arrays room/last.safetensors) || compl
 
 # ---- interruption ----------------------------------------------------------------------------
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
     call="division train, then SIG$signal" output=
-    env --default-signal=INT "$DV_PROGRAM" train "${tiny[@]}" --data synthetic:train=80000,test=8 --out "stopped.$signal" >/dev/null 2>messages &
+    env --default-signal=INT,HUP "$DV_PROGRAM" train "${tiny[@]}" --data synthetic:train=80000,test=8 --out "stopped.$signal" >/dev/null 2>messages &
     process=$!
     for ((i = 0; i < 200; i++)); do
         [[ ! -e stopped.$signal/config.json ]] || break
@@ -206,6 +206,20 @@ goes on after step $steps; epochs complete: 0
 *"
     holds "stopped.$signal/log.jsonl" "{\"epoch\": 1, *\"steps\": $((steps + 2)), \"complete\": false}"
 done
+
+# Under nohup the end of the terminal is none of the training.
+call="nohup division train, then SIGHUP" output=
+env --ignore-signal=HUP "$DV_PROGRAM" train "${tiny[@]}" --data synthetic:side=8,train=320,test=8 --epochs 5 --quiet --out hung 2>messages &
+process=$!
+for ((i = 0; i < 200; i++)); do
+    [[ ! -e hung/config.json ]] || break
+    sleep 0.1
+done
+kill -HUP "$process"
+wait "$process"
+code=$? messages=$(<messages)
+repeats ''
+holds hung/summary.json '*"epochs": 5, *"stopped": false*'
 
 # ---- what is there stays ---------------------------------------------------------------------
 

@@ -56,21 +56,34 @@ dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) 
 
 volatile sig_atomic_t cli_interrupted;
 
-static void handle_interrupts(void (*handler)(int)) {
+static void handle(int signal_number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaction(signal_number, &action, NULL);
 }
 
+/* A terminal that closes says so up to twice, by its shell and by the kernel: that is no second wish to end. */
 static void interrupt(int signal_number) {
-    (void)signal_number;
     cli_interrupted = 1;
-    handle_interrupts(SIG_DFL);
+    if (signal_number == SIGHUP) {
+        handle(SIGHUP, SIG_IGN);
+        return;
+    }
+    handle(SIGINT, SIG_DFL);
+    handle(SIGTERM, SIG_DFL);
+}
+
+/* Under nohup, the end of the terminal is to be ignored. */
+static int hangups_ignored(void) {
+    struct sigaction action;
+    return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 void cli_catch_interrupts(void) {
-    handle_interrupts(interrupt);
+    handle(SIGINT, interrupt);
+    handle(SIGTERM, interrupt);
+    if (!hangups_ignored())
+        handle(SIGHUP, interrupt);
 }
 
 int cli_finish(void) {
