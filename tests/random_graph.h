@@ -175,6 +175,11 @@ static inline dv_value add_relu(maker *m, dv_value x) {
     return dv_graph_relu(m->graph, name_layer(m, "relu", &x, 1), x);
 }
 
+static inline dv_value add_leaky_relu(maker *m, dv_value x) {
+    static const float slopes[] = {0.01f, 0.2f, 0.9f};
+    return dv_graph_leaky_relu(m->graph, name_layer(m, "leaky", &x, 1), x, slopes[roll(&m->dice, 0, 2)]);
+}
+
 static inline bool random_pooling(maker *m, dv_value x, dv_pooling_options *options) {
     const dv_map *map = map_of(m, x);
     *options = (dv_pooling_options){
@@ -245,6 +250,7 @@ static const random_builder random_builders[] = {
     {"transposed_convolution", 3, add_transposed_convolution},
     {"batch_norm", 6, add_batch_norm},
     {"relu", 5, add_relu},
+    {"leaky_relu", 3, add_leaky_relu},
     {"max_pooling", 2, add_max_pooling},
     {"average_pooling", 2, add_average_pooling},
     {"global_average_pooling", 1, add_global_average_pooling},

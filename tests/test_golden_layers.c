@@ -1,4 +1,4 @@
-/* Pooling, batch norm and the loss against PyTorch, on numbers that both sides make by formula:
+/* Pooling, batch norm, leaky ReLU and the loss against PyTorch, on numbers that both sides make by formula:
  *
  *     /usr/bin/python3 tests/golden/layers.py > tests/golden/layers.inc
  *
@@ -20,6 +20,12 @@ typedef struct golden_batch_norm {
     double output, gradient;
     double arrays[12]; /* gradients of weight and bias, running mean and variance */
 } golden_batch_norm;
+
+typedef struct golden_leaky_relu {
+    size_t sides[2];
+    float slope;
+    double output, gradient;
+} golden_leaky_relu;
 
 typedef struct golden_loss {
     size_t classes;
@@ -140,6 +146,23 @@ static void batch_norm_is_pytorchs(void **state) {
     }
 }
 
+static void leaky_relu_is_pytorchs(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(leaky_relus); i++) {
+        const golden_leaky_relu *golden = &leaky_relus[i];
+        dv_map map = {DV_F32, DV_NHWC, IMAGES, CHANNELS, 2, {golden->sides[0], golden->sides[1]}};
+        dv_leaky_relu_options options = {golden->slope};
+        dv_layer layer = {.kind = &dv_leaky_relu, .name = "tested", .options = &options, .input_count = 1};
+        layer.inputs = &map;
+        assert_ok(dv_leaky_relu.infer(&layer, &error));
+        assert_ok(dv_leaky_relu.prepare(&layer, &error));
+        float *x = values(dv_map_elements(&map), 9), *output, *gradient;
+        run(&layer, NULL, x, &output, &gradient);
+        finish(&layer, i, output, golden->output, gradient, golden->gradient);
+        guarded_free(x, dv_map_bytes(&map));
+    }
+}
+
 static void loss_is_pytorchs(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(losses); i++) {
@@ -161,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pooling_is_pytorchs),
         cmocka_unit_test(batch_norm_is_pytorchs),
+        cmocka_unit_test(leaky_relu_is_pytorchs),
         cmocka_unit_test(loss_is_pytorchs),
     };
     return cmocka_run_group_tests_name("golden layers", tests, NULL, NULL);

@@ -84,6 +84,7 @@ static void graphs(void **state) {
     assert_true(dv_graph_transposed_convolution(NULL, "conv", 0, &window) < 0);
     assert_true(dv_graph_batch_norm(NULL, "bn", 0) < 0);
     assert_true(dv_graph_relu(NULL, "relu", 0) < 0);
+    assert_true(dv_graph_leaky_relu(NULL, "leaky", 0, 0.1f) < 0);
     assert_true(dv_graph_max_pooling(NULL, "pool", 0, &pooling) < 0);
     assert_true(dv_graph_average_pooling(NULL, "pool", 0, &pooling) < 0);
     assert_true(dv_graph_global_average_pooling(NULL, "pool", 0) < 0);
@@ -102,6 +103,7 @@ static void graphs(void **state) {
     remembers(dv_graph_transposed_convolution(graph, NULL, images_of(graph), &window));
     remembers(dv_graph_batch_norm(graph, NULL, images_of(graph)));
     remembers(dv_graph_relu(graph, NULL, images_of(graph)));
+    remembers(dv_graph_leaky_relu(graph, NULL, images_of(graph), 0.1f));
     remembers(dv_graph_max_pooling(graph, "pool", images_of(graph), NULL));
     remembers(dv_graph_average_pooling(graph, "pool", images_of(graph), NULL));
     remembers(dv_graph_global_average_pooling(graph, NULL, images_of(graph)));

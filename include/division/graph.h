@@ -55,6 +55,8 @@ DV_API dv_value dv_graph_transposed_convolution(dv_graph *graph, const char *nam
                                                 const dv_convolution_options *options);
 DV_API dv_value dv_graph_batch_norm(dv_graph *graph, const char *name, dv_value input);
 DV_API dv_value dv_graph_relu(dv_graph *graph, const char *name, dv_value input);
+/* Negative inputs are multiplied by `slope`, above 0 and below 1. */
+DV_API dv_value dv_graph_leaky_relu(dv_graph *graph, const char *name, dv_value input, float slope);
 DV_API dv_value dv_graph_max_pooling(dv_graph *graph, const char *name, dv_value input,
                                      const dv_pooling_options *options);
 DV_API dv_value dv_graph_average_pooling(dv_graph *graph, const char *name, dv_value input,

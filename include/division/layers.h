@@ -51,6 +51,11 @@ typedef struct dv_batch_norm_options {
     bool add, relu;
 } dv_batch_norm_options;
 
+/* output = input where that is positive, else input * slope. */
+typedef struct dv_leaky_relu_options {
+    float slope; /* above 0 and below 1 */
+} dv_leaky_relu_options;
+
 typedef struct dv_pooling_options {
     dv_window window;   /* dilation is 1 */
     bool ceil;          /* round the output's sides up */

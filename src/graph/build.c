@@ -167,6 +167,11 @@ dv_value dv_graph_relu(dv_graph *graph, const char *name, dv_value input) {
     return dv_graph_add(graph, &dv_relu, name, &input, 1, NULL, 0);
 }
 
+dv_value dv_graph_leaky_relu(dv_graph *graph, const char *name, dv_value input, float slope) {
+    const dv_leaky_relu_options options = {.slope = slope};
+    return dv_graph_add(graph, &dv_leaky_relu, name, &input, 1, &options, sizeof options);
+}
+
 dv_value dv_graph_max_pooling(dv_graph *graph, const char *name, dv_value input, const dv_pooling_options *options) {
     return dv_graph_add(graph, &dv_max_pooling, name, &input, 1, options, sizeof *options);
 }

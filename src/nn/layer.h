@@ -197,8 +197,9 @@ extern const dv_layer_kind dv_convolution, dv_transposed_convolution;
  * 1 / standard deviation. Parameters weight and bias [C], buffers running_mean and running_var [C]. */
 extern const dv_layer_kind dv_batch_norm;
 
-extern const dv_layer_kind dv_relu;          /* no options; needs the bits of its output; in place */
-extern const dv_layer_kind dv_sum;           /* no options; two or more inputs of one shape; diff is passed on */
+extern const dv_layer_kind dv_relu;       /* no options; needs the bits of its output; in place */
+extern const dv_layer_kind dv_leaky_relu; /* needs the bits of its output, which it is not zero outside of; in place */
+extern const dv_layer_kind dv_sum;        /* no options; two or more inputs of one shape; diff is passed on */
 extern const dv_layer_kind dv_concatenation; /* no options; inputs that differ in channels only */
 
 extern const dv_layer_kind dv_max_pooling;     /* saves the winner: 4 bits (window <= 16), else 8 (window <= 256) */

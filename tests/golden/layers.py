@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes layers.inc: what PyTorch's pooling, batch norm and cross-entropy make of numbers that a formula gives.
+"""Writes layers.inc: what PyTorch's pooling, batch norm, leaky ReLU and cross-entropy make of numbers that a formula gives.
 
     /usr/bin/python3 tests/golden/layers.py > tests/golden/layers.inc
 
@@ -59,6 +59,12 @@ def pooling(sides, kernel, stride, padding, ceil, count_padding, maximum):
           f"{flag(count_padding)}, {shape(y.shape[2:])}, {number(y)}, {backward(x, y)}}},")
 
 
+def leaky_relu(sides, slope):
+    x = made(sides, 9)
+    y = nn.functional.leaky_relu(x, slope)
+    print(f"    {{{{{sides[0]}, {sides[1]}}}, {slope}f, {number(y)}, {backward(x, y)}}},")
+
+
 def batch_norm(sides, momentum, epsilon):
     x = made(sides, 9)
     layer = nn.BatchNorm2d(CHANNELS, epsilon, momentum).double()
@@ -98,6 +104,11 @@ print("static const golden_batch_norm batch_norms[] = {")
 for sides in ((1, 1), (3, 5), (9, 12)):
     for momentum in (0.1, 0.5):
         batch_norm(sides, momentum, 1e-5 if momentum == 0.1 else 1e-3)
+print("};")
+print("static const golden_leaky_relu leaky_relus[] = {")
+for sides in ((1, 1), (3, 5), (17, 31)):
+    for slope in (0.01, 0.25):
+        leaky_relu(sides, slope)
 print("};")
 print("static const golden_loss losses[] = {")
 for classes in (2, 10, 100):

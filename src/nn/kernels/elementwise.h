@@ -77,6 +77,13 @@ typedef struct dv_elementwise_kernels {
     /* out = x, negatives to zero; bits where it is positive, if not NULL. out may be x. NaN stays NaN. */
     void (*rectify)(const dv_span *span, const void *x, void *out, uint8_t *bits);
 
+    /* out = x, negatives times slope; bits where it is positive, if not NULL. out may be x. NaN stays NaN. */
+    void (*leak)(const dv_span *span, const void *x, float slope, void *out, uint8_t *bits);
+
+    /* out = x where a bit is set, else x * slope; added to what is there if accumulate. out may be x. */
+    void (*leak_backward)(const dv_span *span, const void *x, const uint8_t *bits, float slope, bool accumulate,
+                          void *out);
+
     /* out = x * scale where a bit is set, else 0; added to what is there if accumulate. out may be x. */
     void (*mask)(const dv_span *span, const void *x, const uint8_t *bits, float scale, bool accumulate, void *out);
 

@@ -134,6 +134,21 @@ static void rectify(const dv_span *span, const void *x, void *out, uint8_t *bits
     }
 }
 
+static void leak(const dv_span *span, const void *x, float slope, void *out, uint8_t *bits) {
+    for (size_t i = span->begin; i < span->end; i++) {
+        float value = load(span->type, x, i);
+        store(span->type, out, i, value <= 0 ? value * slope : value);
+        if (bits)
+            put_code(bits, span->end, i, 1, load(span->type, out, i) > 0);
+    }
+}
+
+static void leak_backward(const dv_span *span, const void *x, const uint8_t *bits, float slope, bool accumulate,
+                          void *out) {
+    for (size_t i = span->begin; i < span->end; i++)
+        put(span->type, out, i, load(span->type, x, i) * (get_code(bits, span->end, i, 1) ? 1 : slope), accumulate);
+}
+
 static void mask(const dv_span *span, const void *x, const uint8_t *bits, float scale, bool accumulate, void *out) {
     for (size_t i = span->begin; i < span->end; i++)
         put(span->type, out, i, masked(span, x, bits, i) * scale, accumulate);
@@ -244,6 +259,8 @@ const dv_elementwise_kernels dv_elementwise_reference = {
     .normalize_backward = normalize_backward,
     .fold = fold,
     .rectify = rectify,
+    .leak = leak,
+    .leak_backward = leak_backward,
     .mask = mask,
     .dropout = dropout,
     .add = add,

@@ -389,6 +389,62 @@ static void rectify(const dv_span *span, const void *x, void *out, uint8_t *bits
     }
 }
 
+INLINE void leak_body(dv_type type, const void *x, float slope, size_t count, void *out) {
+    EACH for (size_t i = 0; i < count; i++) {
+        float value = load(type, x, i);
+        store(type, out, i, value <= 0 ? value * slope : value);
+    }
+}
+
+LOOP void leak_chunk(dv_type type, const void *x, float slope, size_t count, void *out) {
+    BY_TYPE(leak_body, type, x, slope, count, out);
+}
+
+static void leak(const dv_span *span, const void *x, float slope, void *out, uint8_t *bits) {
+    FOR_CHUNKS(now, span) {
+        void *to = at_in(span->type, out, now.first);
+        leak_chunk(span->type, at(span->type, x, now.first), slope, now.count, to);
+        if (bits)
+            pack(span->type, to, now.count, bits + now.first / 8);
+    }
+}
+
+INLINE void factors_body(const uint8_t *restrict bits, float slope, size_t bytes, size_t count,
+                         float *restrict factors) {
+    for (size_t i = 0; i * bytes < count; i++)
+        for (size_t j = 0; j < least(bytes, count - i * bytes); j++)
+            factors[i * bytes + j] = bits[j] >> i & 1u ? 1 : slope;
+}
+
+/* 1 where a chunk's bit is set, else slope. */
+LOOP void find_factors(const uint8_t *bits, float slope, size_t count, float *factors) {
+    if (count == DV_CHUNK)
+        factors_body(bits, slope, DV_CHUNK / 8, DV_CHUNK, factors);
+    else
+        factors_body(bits, slope, dv_chunk_bytes(count, 1), count, factors);
+}
+
+INLINE void multiply_body(dv_type type, const void *x, const float *factors, size_t count, bool accumulate, void *out) {
+    EACH for (size_t i = 0; i < count; i++) put(type, out, i, load(type, x, i) * factors[i], accumulate);
+}
+
+LOOP void multiply(dv_type type, const void *x, const float *factors, size_t count, bool accumulate, void *out) {
+    if (accumulate)
+        BY_TYPE(multiply_body, type, x, factors, count, true, out);
+    else
+        BY_TYPE(multiply_body, type, x, factors, count, false, out);
+}
+
+static void leak_backward(const dv_span *span, const void *x, const uint8_t *bits, float slope, bool accumulate,
+                          void *out) {
+    float factors[DV_CHUNK];
+    FOR_CHUNKS(now, span) {
+        find_factors(bits + now.first / 8, slope, now.count, factors);
+        multiply(span->type, at(span->type, x, now.first), factors, now.count, accumulate,
+                 at_in(span->type, out, now.first));
+    }
+}
+
 static void mask(const dv_span *span, const void *x, const uint8_t *bits, float scale, bool accumulate, void *out) {
     float buffer[DV_CHUNK];
     FOR_CHUNKS(now, span) {
@@ -656,6 +712,8 @@ const dv_elementwise_kernels DV_KERNELS = {
     .normalize_backward = normalize_backward,
     .fold = fold,
     .rectify = rectify,
+    .leak = leak,
+    .leak_backward = leak_backward,
     .mask = mask,
     .dropout = dropout,
     .add = add,
