@@ -2,7 +2,8 @@
  *
  *     dv_graph *graph = random_graph(seed, DV_F32);
  *
- * The same seed gives the same graph in every type. A layer's name says what it is and what it takes: "sum9(4,4)" is
+ * The same seed gives the same graph in every type, and with every compiler: no two dice are
+ * rolled in one expression. A layer's name says what it is and what it takes: "sum9(4,4)" is
  * the sum of value 4 with itself. A new builder function is a function and a line in the table `random_builders`. */
 #ifndef DV_TESTS_RANDOM_GRAPH_H
 #define DV_TESTS_RANDOM_GRAPH_H
@@ -122,13 +123,13 @@ static inline dv_convolution_options random_convolution(maker *m, dv_value x) {
     static const size_t some_channels[] = {1, 2, 3, 4, 6, 8, 8, 16, 16, 17, 32};
     const dv_map *map = map_of(m, x);
     bool usual = chance(&m->dice, 50);
-    dv_convolution_options options = {
-        .channels = usual && chance(&m->dice, 70) ? map->channels : roll_of(&m->dice, some_channels, 11),
-        .window = usual ? usual_window(m) : random_window(m, x, true),
-        .groups = 1,
-        .bias = chance(&m->dice, 50),
-        .first_weights = chance(&m->dice, 50) ? DV_FIRST_WEIGHTS_HE : DV_FIRST_WEIGHTS_UNIFORM,
-    };
+    dv_convolution_options options = {.groups = 1};
+    options.channels = roll_of(&m->dice, some_channels, sizeof some_channels / sizeof *some_channels);
+    if (usual && chance(&m->dice, 70))
+        options.channels = map->channels;
+    options.window = usual ? usual_window(m) : random_window(m, x, true);
+    options.bias = chance(&m->dice, 50);
+    options.first_weights = chance(&m->dice, 50) ? DV_FIRST_WEIGHTS_HE : DV_FIRST_WEIGHTS_UNIFORM;
     size_t groups = chance(&m->dice, 30) ? roll(&m->dice, 2, map->channels + 1) : 1;
     if (map->channels % groups == 0 && options.channels % groups == 0)
         options.groups = groups;
@@ -182,8 +183,9 @@ static inline dv_value add_leaky_relu(maker *m, dv_value x) {
 
 static inline bool random_pooling(maker *m, dv_value x, dv_pooling_options *options) {
     const dv_map *map = map_of(m, x);
-    *options = (dv_pooling_options){
-        .window = random_window(m, x, false), .ceil = chance(&m->dice, 50), .count_padding = chance(&m->dice, 50)};
+    options->window = random_window(m, x, false);
+    options->ceil = chance(&m->dice, 50);
+    options->count_padding = chance(&m->dice, 50);
     for (int d = 0; d < map->rank; d++) {
         dv_window *w = &options->window;
         w->padding[d] = dv_smaller(w->padding[d], w->kernel[d] / 2);
@@ -216,7 +218,8 @@ static inline dv_value add_dropout(maker *m, dv_value x) {
 }
 
 static inline dv_value add_linear(maker *m, dv_value x) {
-    const dv_linear_options options = {.channels = roll(&m->dice, 1, 20), .bias = chance(&m->dice, 50)};
+    dv_linear_options options = {.channels = roll(&m->dice, 1, 20)};
+    options.bias = chance(&m->dice, 50);
     if (map_of(m, x)->rank != 0)
         return NOT_POSSIBLE;
     return dv_graph_linear(m->graph, name_layer(m, "linear", &x, 1), x, &options);
@@ -275,11 +278,13 @@ static inline const random_builder *pick_builder(dice *d) {
 
 static inline dv_value add_images(maker *m) {
     static const size_t most_sides[] = {0, 40, 11, 6};
-    size_t sides[DV_MAX_RANK], channels = roll(&m->dice, 1, 8);
+    size_t sides[DV_MAX_RANK], channels = chance(&m->dice, 20) ? 16 : roll(&m->dice, 1, 8);
     int rank = (int)roll(&m->dice, 1, 3);
-    for (int d = 0; d < rank; d++)
-        sides[d] = roll(&m->dice, chance(&m->dice, 10) ? 1 : 3, most_sides[rank]);
-    return dv_graph_input(m->graph, chance(&m->dice, 20) ? 16 : channels, rank, sides);
+    for (int d = 0; d < rank; d++) {
+        size_t least = chance(&m->dice, 10) ? 1 : 3;
+        sides[d] = roll(&m->dice, least, most_sides[rank]);
+    }
+    return dv_graph_input(m->graph, channels, rank, sides);
 }
 
 /* Joins everything that nobody has taken yet: what has no sides any more after pooling over them. */
@@ -303,9 +308,11 @@ static inline dv_graph *random_graph(uint64_t seed, dv_type type) {
     size_t layers = roll(&m.dice, 2, 16);
     assert_ok(dv_graph_new(type, roll(&m.dice, 1, 6), &m.graph, &error));
     add_images(&m);
-    for (size_t tries = 0; m.graph->layer_count < layers && tries < 10 * layers; tries++)
-        if (pick_builder(&m.dice)->add(&m, pick_value(&m)) == -1)
+    for (size_t tries = 0; m.graph->layer_count < layers && tries < 10 * layers; tries++) {
+        const random_builder *builder = pick_builder(&m.dice);
+        if (builder->add(&m, pick_value(&m)) == -1)
             break; /* dv_graph_finish says what is wrong */
+    }
     dv_value logits = join_ends(&m);
     if (logits >= 0 && (map_of(&m, logits)->channels < 2 || chance(&m.dice, 75)))
         logits = dv_graph_linear(m.graph, "classifier", logits,
