@@ -458,6 +458,9 @@ static void check_graph(uint64_t seed) {
     omp_set_num_threads(threads);
     dv_slice_bytes_force(slice);
     s.graph = random_graph(seed, s.type);
+    print_message("graph of seed %llu: %s, %zu layers\n", (unsigned long long)seed, dv_type_name(s.type),
+                  s.graph->layer_count);
+    fflush(stdout); /* whatever happens, it is known where */
     running exact = start(&s, "none", &unguarded);
     s.count = gradients(exact.run, NULL);
     s.loss = step(&s, exact);
