@@ -50,6 +50,7 @@ enum { RANDOM_NAME_BYTES = 128, RANDOM_MOST_ELEMENTS = 1200, RANDOM_MOST_CHANNEL
 typedef struct maker {
     dv_graph *graph;
     dice dice;
+    bool chain; /* of layers that mostly take the one before: what can be cut between them */
     char name[RANDOM_NAME_BYTES];
 } maker;
 
@@ -69,6 +70,8 @@ static inline const char *name_layer(maker *m, const char *kind, const dv_value 
 /* Any value, the later ones more often: so that graphs are deep and values are shared all the same. */
 static inline dv_value pick_value(maker *m) {
     size_t count = m->graph->value_count, last = chance(&m->dice, 70) ? dv_smaller(count, 3) : count;
+    if (m->chain && chance(&m->dice, 90))
+        last = 1;
     return (dv_value)(count - roll(&m->dice, 1, last));
 }
 
@@ -305,6 +308,7 @@ static inline dv_value join_ends(maker *m) {
 
 static inline dv_graph *random_graph(uint64_t seed, dv_type type) {
     maker m = {.dice = dice_of(seed, 1)};
+    m.chain = chance(&m.dice, 40);
     size_t layers = roll(&m.dice, 2, 16);
     assert_ok(dv_graph_new(type, roll(&m.dice, 1, 6), &m.graph, &error));
     add_images(&m);

@@ -13,14 +13,14 @@
 enum { DRAWS = 100, DIRECTIONS = 3, BATCH_NUMBER = 7, MOST_FAULTS = 20, MOST_ARRAYS = 128, MOST_ROUNDINGS = 100 };
 
 /* Methods that lose nothing: their gradients are those of `none`, which is the first, bit for bit. */
-static const char *const exact_methods[] = {"none"};
+static const char *const exact_methods[] = {"none", "checkpoint", "checkpoint:segments=4", "swap:tmpfs=allowed"};
 enum { EXACT_METHODS = sizeof exact_methods / sizeof *exact_methods };
 
 /* Methods that pack, with 8 bits. */
 static const char *const packed_methods[] = {
     "division:bits=8",
     "division:bits=8,recompute=norms",
-    "division:bits=8,block=3",
+    "division:bits=8,block=3,spill=on",
     "division:bits=8,block=2,recompute=norms,dither=subtractive",
 };
 enum { PACKED_METHODS = sizeof packed_methods / sizeof *packed_methods };
@@ -457,6 +457,7 @@ static void check_graph(uint64_t seed) {
     int threads = seed % 20 == 0 ? 2 : 1;
     omp_set_num_threads(threads);
     dv_slice_bytes_force(slice);
+    dv_spill_least_force(1); /* whatever can be is in a file */
     s.graph = random_graph(seed, s.type);
     print_message("graph of seed %llu: %s, %zu layers\n", (unsigned long long)seed, dv_type_name(s.type),
                   s.graph->layer_count);
@@ -479,6 +480,7 @@ static void check_graph(uint64_t seed) {
     free(s.exact);
     dv_graph_free(s.graph);
     dv_slice_bytes_force(0);
+    dv_spill_least_force(0);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------ */

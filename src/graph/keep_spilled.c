@@ -14,6 +14,12 @@
 /* Below this a value is not worth a transfer. */
 enum { LEAST_BYTES = 64 << 10 };
 
+static size_t least_bytes = LEAST_BYTES;
+
+void dv_spill_least_force(size_t bytes) {
+    least_bytes = bytes ? bytes : LEAST_BYTES;
+}
+
 /* Who reads the value or, if its numbers tell the mask, that. */
 static dv_readers readers_of(const dv_value_plan *v) {
     dv_readers numbers = v->numbers_read, mask = v->mask_read;
@@ -38,7 +44,7 @@ int dv_spill_read_before(const dv_plan *plan, dv_value value) {
 bool dv_plan_can_spill(const dv_plan *plan, dv_value value) {
     int last = (int)plan->graph->layer_count - 1;
     int away = last - dv_spill_written_behind(plan, value) + last - dv_spill_read_before(plan, value);
-    return away >= 2 && dv_map_bytes(&plan->graph->values[value].map) >= LEAST_BYTES;
+    return away >= 2 && dv_map_bytes(&plan->graph->values[value].map) >= least_bytes;
 }
 
 void dv_plan_spill(dv_plan *plan, dv_value value, const dv_keeper *behind) {

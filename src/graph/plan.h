@@ -135,6 +135,10 @@ bool dv_plan_can_replay(const dv_plan *plan, dv_value value);
 
 /* keep_spilled.c: whether a value is worth a file; gives it the keeper `spilled`, of the form of another. */
 bool dv_plan_can_spill(const dv_plan *plan, dv_value value);
+
+/* For tests: values of so many bytes are worth a transfer, 0: as ever. Plans that are made keep what they have decided.
+ */
+void dv_spill_least_force(size_t bytes);
 void dv_plan_spill(dv_plan *plan, dv_value value, const dv_keeper *behind);
 
 /* The layer behind whose forward a write is waited for, and the one before whose backward a read begins: so many layers
