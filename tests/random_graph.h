@@ -168,15 +168,26 @@ static inline dv_value add_transposed_convolution(maker *m, dv_value x) {
     return dv_graph_transposed_convolution(m->graph, name_layer(m, "transposed", &x, 1), x, &options);
 }
 
-/* Not of two or three numbers: their deviation may be next to nothing, and whatever is computed with it noise. */
+static inline dv_value add_relu(maker *m, dv_value x) {
+    return dv_graph_relu(m->graph, name_layer(m, "relu", &x, 1), x);
+}
+
+static inline dv_value add_sum(maker *m, dv_value x) {
+    dv_value inputs[2] = {x, pick_like(m, x, true)};
+    if (chance(&m->dice, 50))
+        inputs[0] = inputs[1], inputs[1] = x;
+    return dv_graph_sum(m->graph, name_layer(m, "sum", inputs, 2), inputs[0], inputs[1]);
+}
+
+/* Not of two or three numbers: their deviation may be next to nothing, and whatever is computed with it noise. Often
+ * with the sum and the ReLU behind it that it takes over. */
 static inline dv_value add_batch_norm(maker *m, dv_value x) {
     if (dv_map_elements(map_of(m, x)) / map_of(m, x)->channels < 4)
         return NOT_POSSIBLE;
-    return dv_graph_batch_norm(m->graph, name_layer(m, "norm", &x, 1), x);
-}
-
-static inline dv_value add_relu(maker *m, dv_value x) {
-    return dv_graph_relu(m->graph, name_layer(m, "relu", &x, 1), x);
+    dv_value y = dv_graph_batch_norm(m->graph, name_layer(m, "norm", &x, 1), x);
+    if (chance(&m->dice, 40))
+        y = add_sum(m, y);
+    return chance(&m->dice, 40) ? add_relu(m, y) : y;
 }
 
 static inline dv_value add_leaky_relu(maker *m, dv_value x) {
@@ -226,11 +237,6 @@ static inline dv_value add_linear(maker *m, dv_value x) {
     if (map_of(m, x)->rank != 0)
         return NOT_POSSIBLE;
     return dv_graph_linear(m->graph, name_layer(m, "linear", &x, 1), x, &options);
-}
-
-static inline dv_value add_sum(maker *m, dv_value x) {
-    dv_value inputs[2] = {x, pick_like(m, x, true)};
-    return dv_graph_sum(m->graph, name_layer(m, "sum", inputs, 2), inputs[0], inputs[1]);
 }
 
 static inline dv_value add_concatenation(maker *m, dv_value x) {
