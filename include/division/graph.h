@@ -102,8 +102,8 @@ typedef struct dv_plan_row {
 
 /* Bytes by purpose. planned = permanent parts + what the most crowded moment of a step takes. */
 typedef struct dv_plan_summary {
-    size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics, and averages
-                                                         count as the optimizer's */
+    size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics and the method's
+                                                         state, and averages count as the optimizer's */
     size_t activations;                               /* all that is kept when forward ends */
     size_t workspace;                                 /* planned - activations - the permanent parts */
     size_t planned;                                   /* in all: the arena */
@@ -179,6 +179,9 @@ DV_API float *dv_run_label_weights(dv_run *run);
 
 /* Parameters and running statistics, in the order of the layers; NULL past the last. */
 DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index);
+
+/* What the method remembers from step to step: an array of f32 that belongs into a checkpoint. NULL: nothing. */
+DV_API const dv_run_parameter *dv_run_method_state(const dv_run *run);
 
 /* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. `batch` is the
  * number of the batch in the training, on which dither and dropout depend. */

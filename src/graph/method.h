@@ -6,6 +6,7 @@
 #include <division/codec.h>
 #include <division/graph.h>
 #include <division/option.h>
+#include <stdbool.h>
 
 enum { DV_METHOD_MAX_OPTIONS = 8 };
 
@@ -14,6 +15,15 @@ typedef struct dv_method {
     int32_t options[DV_METHOD_MAX_OPTIONS]; /* in the order of the kind's table */
     dv_codec codec;                         /* with its options, if the kind has one */
 } dv_method;
+
+/* The backward of a layer, as an observer sees it: once before, when the gradient of the output is complete, and once
+ * after, when those of the parameters are and that of the output may have been overwritten. */
+typedef struct dv_observation {
+    const dv_plan *plan;
+    int layer;
+    const struct dv_backward *call;
+    bool done;
+} dv_observation;
 
 typedef struct dv_method_kind {
     const char *name, *help;
@@ -24,6 +34,18 @@ typedef struct dv_method_kind {
     /* Fills in how the values survive that backward reads (graph/plan.h): keeper, codec, who stores them; and which
      * segments are replayed. */
     dv_status (*choose)(dv_plan *plan, dv_error *error);
+
+    /* What follows is for methods that learn how to keep values while the network learns. Their state is f32
+     * [state_count], zero at first, permanent, and part of a checkpoint; keepers find it in dv_kept.state. Bytes that
+     * are planned stay as they are: only what is done with them may depend on it. NULL: no state. */
+    size_t (*state_count)(const dv_plan *plan);
+
+    /* Leaves in the state what it wants to know of a layer's backward, before any parameter is updated. NULL: nothing.
+     */
+    void (*observe)(const dv_observation *seen, float *state);
+
+    /* Behind a step of training, the one of batch `batch`. NULL: nothing to do. */
+    void (*adapt)(const dv_plan *plan, uint64_t batch, float *state);
 } dv_method_kind;
 
 /* One more method, for tests and examples; NULL: none. */

@@ -40,6 +40,7 @@ static const role layer_roles[] = {
 static const role plan_roles[] = {
     ROLE("labels", dv_plan, labels, true),
     ROLE("transfers", dv_plan, spill_memory, true),
+    ROLE("method's state", dv_plan, state, true),
     ROLE("second labels", dv_plan, second_labels, true),
     ROLE("label weights", dv_plan, label_weights, true),
 };

@@ -262,6 +262,10 @@ static void plan_permanent(dv_plan *plan) {
     plan->labels = book_permanent(plan, graph->batch * sizeof(int32_t));
     plan->second_labels = book_permanent(plan, graph->batch * sizeof(int32_t));
     plan->label_weights = book_permanent(plan, graph->batch * sizeof(float));
+    bool learns = plan->method.kind->state_count && !plan->options.inference;
+    plan->state_count = learns ? plan->method.kind->state_count(plan) : 0;
+    plan->state = book_permanent(plan, plan->state_count * sizeof(float));
+    plan->totals.buffers += plan->state_count * sizeof(float);
     for (size_t i = 0; i < graph->layer_count; i++) {
         const dv_layer *layer = &graph->layers[i].layer;
         for (size_t k = 0; k < layer->parameter_count; k++)

@@ -100,6 +100,8 @@ struct dv_plan {
     dv_told_operation *told;                    /* [operation_count] */
     size_t touched_count, touched_capacity;
     dv_plan_touched *touched;  /* of all operations, one behind the other */
+    size_t state_count;        /* of the method's state, f32 */
+    int state;                 /* its piece */
     int labels, second_labels; /* int32 [batch] */
     int label_weights;         /* f32 [batch] */
     size_t arena_bytes;        /* with guards */

@@ -16,6 +16,7 @@ static void fill_kept(dv_run *run, dv_value value) {
                       .map = made->map,
                       .codec = v->codec,
                       .noise = {.seed = run->seed, .value = made->key},
+                      .state = run->state.data,
                       .mask = v->mask ? &v->mask->access : NULL,
                       .mask_in = &run->kept[v->mask_in],
                       .zero_outside = made->producer != DV_INPUT &&
@@ -112,6 +113,11 @@ static dv_status make(dv_run *run, dv_error *error) {
     run->arena = arena;
     DV_TRY(dv_guard_new(run->plan, arena, &run->guard, error));
     DV_TRY(dv_spilled_open(run, error));
+    run->state = (dv_run_parameter){.name = "state",
+                                    .rank = 1,
+                                    .shape = {run->plan->state_count},
+                                    .count = run->plan->state_count,
+                                    .data = dv_run_piece(run, run->plan->state)};
     DV_TRY(dv_run_fill_arrays(run, error));
     for (size_t v = 0; v < run->plan->graph->value_count; v++)
         fill_kept(run, (dv_value)v);
@@ -181,6 +187,10 @@ int32_t *dv_run_second_labels(dv_run *run) {
 
 float *dv_run_label_weights(dv_run *run) {
     return dv_run_piece(run, run->plan->label_weights);
+}
+
+const dv_run_parameter *dv_run_method_state(const dv_run *run) {
+    return run && run->state.data ? &run->state : NULL;
 }
 
 const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index) {

@@ -32,6 +32,7 @@ struct dv_run {
     dv_kept *kept;           /* [value_count] */
     dv_spill *spill;         /* the file, or NULL */
     dv_transfer *transfers;  /* [value_count] */
+    dv_run_parameter state;  /* the method's; data is NULL without */
     size_t parameter_count;
     dv_run_parameter *parameters;
 };

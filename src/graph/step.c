@@ -98,12 +98,22 @@ static dv_status loss(dv_run *run, int index, const step *now, dv_error *error) 
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
+static void observe(dv_run *run, int i, bool done) {
+    const dv_observation seen = {run->plan, i, &run->calls[i].backward, done};
+    if (run->state.data && run->plan->method.kind->observe)
+        run->plan->method.kind->observe(&seen, run->state.data);
+}
+
 static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_backward *call = &run->calls[i].backward;
     call->step = now->batch;
+    observe(run, i, false);
     dv_status status = layer->kind->backward(layer, call, error);
-    return status == DV_OK ? status : explain(error, status, layer->name);
+    if (status != DV_OK)
+        return explain(error, status, layer->name);
+    observe(run, i, true);
+    return DV_OK;
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -170,6 +180,8 @@ dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float
     const step now = {batch, true, label_smoothing, scale, result};
     dv_status status = run_step(run, &now, error);
     run->failed = status != DV_OK;
+    if (!run->failed && run->state.data && run->plan->method.kind->adapt)
+        run->plan->method.kind->adapt(run->plan, batch, run->state.data);
     dv_guard_rest(run->guard);
     return status;
 }

@@ -39,6 +39,7 @@ struct dv_kept {
     const uint8_t *bits;            /* where it is positive, image n at n * dv_bits_stride(map), or NULL */
     const dv_keeper_access *mask;   /* how the mask is kept, or NULL: nobody reads it */
     const dv_kept *mask_in;         /* what it is to be asked of: this value, or another whose code has it inside */
+    const float *state;             /* the method's, or NULL */
     bool zero_outside;              /* it is zero where the mask is not set: a ReLU made it */
 
     /* A value that is recomputed by the layer that made it, from what is kept of its inputs: */

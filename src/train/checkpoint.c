@@ -159,7 +159,7 @@ static bool is_in_run(const comparison *c, const char *name) {
 /* What a checkpoint may have besides the weights. */
 static bool is_of_training(const char *name) {
     return begins_with(name, DV_PREFIX_VELOCITY) || begins_with(name, DV_PREFIX_AVERAGE) ||
-           ends_with(name, ".num_batches_tracked");
+           begins_with(name, DV_PREFIX_METHOD) || ends_with(name, ".num_batches_tracked");
 }
 
 static void find_unexpected(comparison *c) {
@@ -187,15 +187,18 @@ static dv_status conclude(const comparison *c, dv_error *error) {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
+static dv_status read_one(const comparison *c, const char *prefix, const dv_run_parameter *parameter, float *array,
+                          dv_error *error) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s%s", prefix, parameter->name);
+    return dv_safetensors_read(c->checkpoint->file, dv_safetensors_find(c->checkpoint->file, name), array, error);
+}
+
 static dv_status read_arrays(const comparison *c, const char *prefix, array_of array, dv_error *error) {
     const dv_run_parameter *parameter;
     for (size_t i = 0; (parameter = dv_run_parameter_at(c->run, i)) != NULL; i++) {
-        char name[NAME_BYTES];
-        if (array(parameter) == NULL || left_out(c, parameter->name))
-            continue;
-        snprintf(name, sizeof name, "%s%s", prefix, parameter->name);
-        const dv_safetensor *tensor = dv_safetensors_find(c->checkpoint->file, name);
-        DV_TRY(dv_safetensors_read(c->checkpoint->file, tensor, array(parameter), error));
+        if (array(parameter) != NULL && !left_out(c, parameter->name))
+            DV_TRY(read_one(c, prefix, parameter, array(parameter), error));
     }
     return DV_OK;
 }
@@ -264,10 +267,15 @@ dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_
     DV_TRY(read_state(checkpoint, &read, error));
     for (size_t i = 0; i < 3; i++)
         compare_arrays(&c, parts[i].prefix, parts[i].array);
+    const dv_run_parameter *method = dv_run_method_state(run);
+    if (method != NULL)
+        compare_one(&c, DV_PREFIX_METHOD, method);
     find_unexpected(&c);
     DV_TRY(conclude(&c, error));
     for (size_t i = 0; i < 3; i++)
         DV_TRY(read_arrays(&c, parts[i].prefix, parts[i].array, error));
+    if (method != NULL)
+        DV_TRY(read_one(&c, DV_PREFIX_METHOD, method, method->data, error));
     *state = read;
     return DV_OK;
 }

@@ -7,6 +7,7 @@
 /* Arrays of a parameter, by what stands in front of its name. */
 #define DV_PREFIX_VELOCITY "optimizer.velocity."
 #define DV_PREFIX_AVERAGE "average."
+#define DV_PREFIX_METHOD "method."
 
 /* The notes that are a state, each a line of a table: name, kind, member. */
 typedef struct dv_state_field {

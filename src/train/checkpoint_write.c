@@ -67,7 +67,8 @@ static dv_status list_arrays(listing *list, const dv_checkpoint_content *content
         if (p->average != NULL)
             DV_TRY(add(list, DV_PREFIX_AVERAGE, p, p->average, error));
     }
-    return DV_OK;
+    p = dv_run_method_state(content->run);
+    return p != NULL && content->state != NULL ? add(list, DV_PREFIX_METHOD, p, p->data, error) : DV_OK;
 }
 
 /* A number is written so that the same double is read again. */
