@@ -38,10 +38,11 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
 
 static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
     dv_value_plan *v = &plan->values[value];
+    int stored_at = v->stored_by == DV_INPUT ? made : plan->layers[v->stored_by].forward_at;
     size_t bytes;
     DV_TRY(dv_codec_packed_bytes(&v->codec, &plan->graph->values[value].map, &bytes, error));
     v->packed =
-        dv_plan_book(plan, bytes, made, v->written_at >= 0 ? v->written_at : dv_last_read(plan, v->numbers_read));
+        dv_plan_book(plan, bytes, stored_at, v->written_at >= 0 ? v->written_at : dv_last_read(plan, v->numbers_read));
     v->kept_bytes += bytes;
     return DV_OK;
 }

@@ -41,7 +41,7 @@ static int workspace_to_share(const dv_plan *plan, const dv_graph_layer *node) {
     if (!node->layer.kind->last_input_first || last == 0 || plan->guard.apart)
         return DV_NO_PIECE;
     for (size_t k = 0; k < last; k++)
-        if (plan->values[node->inputs[k]].keeper == &dv_keep_recomputed)
+        if (plan->values[node->inputs[k]].keeper && plan->values[node->inputs[k]].keeper->recomputes)
             return DV_NO_PIECE;
     return plan->values[node->inputs[last]].recompute_workspace;
 }
@@ -74,6 +74,7 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 const dv_keeper dv_keep_recomputed = {
     .name = "recomputed",
     .access = {.load = load},
+    .recomputes = true,
     .ask = ask,
     .book = book,
     .fill = fill,

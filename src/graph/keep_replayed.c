@@ -26,5 +26,6 @@ bool dv_plan_can_replay(const dv_plan *plan, dv_value value) {
 const dv_keeper dv_keep_replayed = {
     .name = "replayed",
     .access = {.load = dv_exact_load, .load_mask = dv_exact_load_mask},
+    .replays = true,
     .fill = dv_exact_fill,
 };

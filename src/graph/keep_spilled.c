@@ -120,6 +120,7 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 const dv_keeper dv_keep_spilled = {
     .name = "spilled",
     .access = {.store = store, .load = load, .load_mask = load_mask},
+    .spills = true,
     .book = book,
     .fill = fill,
 };

@@ -21,6 +21,7 @@ struct dv_value_plan;
 typedef struct dv_keeper {
     const char *name; /* as plans are printed */
     dv_keeper_access access;
+    bool recomputes, replays, spills; /* what brings the value back: its layer, its segment, a file */
 
     /* Asks for what it takes to have the value again, when all who read the value have asked for it. NULL: nothing. */
     void (*ask)(dv_plan *plan, dv_value value);

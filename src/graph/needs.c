@@ -68,12 +68,35 @@ void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value)
     choose_if_read(plan, plan->graph->input, choose);
 }
 
+void dv_plan_mask_in(dv_plan *plan, dv_value value, dv_value in) {
+    plan->values[value].mask_in = in;
+    add_readers(&plan->values[in].mask_read, plan->values[value].mask_read);
+}
+
 /* A mask follows from the numbers where their keeper can tell it; elsewhere it is kept as bits. */
-static void choose_mask(dv_value_plan *v) {
-    if (!dv_is_read(v->mask_read) || v->mask)
+static void choose_mask(dv_plan *plan, dv_value value) {
+    dv_value_plan *v = &plan->values[value];
+    const dv_value_plan *in = &plan->values[v->mask_in];
+    const dv_keeper *keeper = dv_keeper_in_memory(in);
+    if (!dv_is_read(v->mask_read))
         return;
-    const dv_keeper *keeper = dv_keeper_in_memory(v);
-    v->mask = keeper && keeper->access.load_mask ? v->keeper : &dv_keep_mask;
+    bool told = keeper && keeper->access.load_mask;
+    v->mask_in = told ? v->mask_in : value;
+    v->mask = told ? in->keeper : &dv_keep_mask;
+}
+
+/* A value that its producer does not store is the first input of a layer that can. */
+static dv_status check_stores(const dv_plan *plan, dv_error *error) {
+    for (size_t v = 0; v < plan->graph->value_count; v++) {
+        int by = plan->values[v].stored_by;
+        if (by == plan->graph->values[v].producer)
+            continue;
+        const dv_graph_layer *node = &plan->graph->layers[by];
+        if (!node->layer.kind->stores_input || node->inputs[0] != (dv_value)v)
+            return dv_fail(error, DV_ERROR_ARGUMENT, "method %s: %s cannot store a value that it does not normalise",
+                           plan->method.kind->name, node->layer.name);
+    }
+    return DV_OK;
 }
 
 static void begin_values(dv_plan *plan) {
@@ -92,7 +115,8 @@ dv_status dv_plan_needs(dv_plan *plan, dv_error *error) {
             ask_for_layer(plan, i);
     if (!plan->options.inference)
         DV_TRY(plan->method.kind->choose(plan, error));
+    DV_TRY(check_stores(plan, error));
     for (size_t v = 0; v < plan->graph->value_count; v++)
-        choose_mask(&plan->values[v]);
+        choose_mask(plan, (dv_value)v);
     return DV_OK;
 }

@@ -91,7 +91,7 @@ static dv_status plan_keeping(dv_plan *plan, dv_value value, int made, dv_error 
     const dv_value_plan *v = &plan->values[value];
     if (v->keeper && v->keeper->book)
         DV_TRY(v->keeper->book(plan, value, made, error));
-    if (v->mask && v->mask != v->keeper && v->mask->book)
+    if (v->mask == &dv_keep_mask)
         DV_TRY(v->mask->book(plan, value, made, error));
     return DV_OK;
 }

@@ -36,7 +36,7 @@ typedef struct dv_value_plan {
     /* How it survives; the method's choice. */
     const dv_keeper *keeper; /* of its numbers, or NULL: nobody reads them */
     const dv_keeper *behind; /* of what is spilled: the keeper whose form the file has; else NULL */
-    const dv_keeper *mask;   /* of its mask, likewise; where the method leaves it NULL, the numbers' keeper if it can */
+    const dv_keeper *mask;   /* of its mask, likewise: a keeper of numbers that tell it, or dv_keep_mask */
     dv_value mask_in;        /* the value whose keeper that is: this one, unless the method says otherwise */
     dv_codec codec;          /* that packs it, if it is packed */
     int stored_by; /* the layer in whose forward it is stored: its producer, unless the method says otherwise */
@@ -123,6 +123,10 @@ void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers);
 
 /* Gives a value its keeper, which asks for what it takes. */
 void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper);
+
+/* The mask of a value is to be read out of what is kept of another one, whose numbers are positive where this one's
+ * are. Where that one's keeper cannot tell it, it is kept as bits as ever. */
+void dv_plan_mask_in(dv_plan *plan, dv_value value, dv_value in);
 
 /* Calls `choose` for every value whose numbers backward reads, from the last layer's output to the first's and then the
  * images: all who ask for a value have asked when its turn comes. */

@@ -23,7 +23,7 @@ static void fill_kept(dv_run *run, dv_value value) {
                                       run->plan->graph->layers[made->producer].layer.zero_outside_mask};
     if (v->keeper)
         v->keeper->fill(run, value, kept);
-    if (v->mask && v->mask != v->keeper && v->mask_in == value)
+    if (v->mask == &dv_keep_mask)
         v->mask->fill(run, value, kept);
 }
 

@@ -18,7 +18,7 @@ static int emit(dv_plan *plan, dv_operation_kind kind, int index) {
 static bool must_replay(const dv_plan *plan, const dv_segment *segment, int i) {
     const dv_graph_layer *node = &plan->graph->layers[i];
     const dv_value_plan *made = &plan->values[node->output];
-    if (made->keeper != &dv_keep_replayed && dv_is_read(made->numbers_read))
+    if (made->keeper && !made->keeper->replays)
         return false; /* it is kept in another way */
     if (dv_is_read(made->numbers_read) || dv_is_read(made->mask_read))
         return true;
@@ -42,7 +42,7 @@ static void emit_replay(dv_plan *plan, const dv_segment *segment) {
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static bool is_spilled(const dv_plan *plan, dv_value value) {
-    return plan->values[value].keeper == &dv_keep_spilled;
+    return plan->values[value].keeper && plan->values[value].keeper->spills;
 }
 
 /* Behind the forward of layer `i`: what it made begins to be written, and what was to be written by now is waited
