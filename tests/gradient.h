@@ -5,8 +5,8 @@
  *
  * check_layer compares every gradient with central finite differences of a random linear functional of the
  * output, and then holds every other way of running the layer to the first: recomputed, accumulating, in place, with
- * inputs that were packed, with gradients that are not wanted, in bf16, on 1, 2 and 5 threads and with every
- * instruction set. A case names the kind, its options and the shapes of its inputs, in f32. */
+ * inputs that were packed, with gradients that are not wanted, in bf16, in memory for twice as many images, on 1, 2 and
+ * 5 threads and with every instruction set. A case names the kind, its options and the shapes of its inputs, in f32. */
 #ifndef DV_TESTS_GRADIENT_H
 #define DV_TESTS_GRADIENT_H
 
@@ -28,6 +28,7 @@ typedef struct layer_case {
     float tolerance;                 /* of a gradient, relative to the norm of its array; 0: 2e-3 */
     float bf16_tolerance;            /* of anything in bf16, relative to the norm of its array; 0: 3e-2 */
     bool library_order;              /* a library chooses the order of sums: runs agree to rounding only */
+    bool planned_order;              /* ... which depends on the images that were planned for alone */
 } layer_case;
 
 /* How one forward and backward is done. All zero is the plain way. */
@@ -60,6 +61,7 @@ typedef struct bench_result {
 typedef struct bench {
     const layer_case *of;
     dv_type type;
+    size_t images; /* that there are; the maps may have room for more, which are NaN */
     dv_layer layer;
     dv_layer_arrays arrays;
     dv_map maps[BENCH_MAX_INPUTS];
@@ -102,6 +104,16 @@ static inline void *bench_fill(dv_type type, size_t count, uint64_t seed, bool r
     return memory;
 }
 
+/* The same for the first `images` of a map, and NaN behind them. */
+static inline void *bench_fill_images(const dv_map *map, size_t images, uint64_t seed, bool rounded) {
+    size_t count = images * dv_map_image_elements(map), bytes = dv_type_bytes(map->type);
+    void *memory = guarded_new(dv_map_bytes(map)), *numbers = bench_fill(map->type, count, seed, rounded);
+    memset(memory, 0xFF, dv_map_bytes(map));
+    memcpy(memory, numbers, count * bytes);
+    guarded_free(numbers, count * bytes);
+    return memory;
+}
+
 static inline double bench_norm(const float *x, size_t count) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -111,13 +123,15 @@ static inline double bench_norm(const float *x, size_t count) {
 
 /* ---- the bench ----------------------------------------------------------------------------- */
 
-/* A layer of the case in `type`, with parameters and inputs. `rounded`: inputs that bf16 can hold. */
-static inline void bench_init(bench *b, const layer_case *of, dv_type type, bool rounded) {
-    *b = (bench){.of = of, .type = type};
+/* A layer of the case in `type`, with parameters and inputs, planned for so many images. `rounded`: inputs that bf16
+ * can hold. */
+static inline void bench_init_planned(bench *b, const layer_case *of, size_t planned, dv_type type, bool rounded) {
+    *b = (bench){.of = of, .type = type, .images = of->inputs[0].images};
     for (size_t i = 0; i < of->input_count; i++) {
         b->maps[i] = of->inputs[i];
         b->maps[i].type = type;
-        b->inputs[i] = bench_fill(type, dv_map_elements(&b->maps[i]), 3 + i, rounded);
+        b->maps[i].images = planned;
+        b->inputs[i] = bench_fill_images(&b->maps[i], b->images, 3 + i, rounded);
     }
     b->layer = (dv_layer){.kind = of->kind,
                           .name = "tested",
@@ -137,6 +151,16 @@ static inline void bench_init(bench *b, const layer_case *of, dv_type type, bool
         assert_ok(of->kind->prepare(&b->layer, &error));
 }
 
+/* The same for the images that there are. */
+static inline void bench_init(bench *b, const layer_case *of, dv_type type, bool rounded) {
+    bench_init_planned(b, of, of->inputs[0].images, type, rounded);
+}
+
+/* Elements of the images that there are. */
+static inline size_t bench_elements(const bench *b, const dv_map *map) {
+    return b->images * dv_map_image_elements(map);
+}
+
 static inline void bench_destroy(bench *b) {
     if (b->of->kind->destroy)
         b->of->kind->destroy(&b->layer);
@@ -152,7 +176,7 @@ static inline void bench_destroy(bench *b) {
 
 /* The numbers that the output is multiplied with: diff_output, in the layer's type. */
 static inline void *bench_diff_output(const bench *b) {
-    return bench_fill(b->type, dv_map_elements(&b->layer.output), 29, true);
+    return bench_fill_images(&b->layer.output, b->images, 29, true);
 }
 
 static inline void bench_reset_buffers(bench *b) {
@@ -237,8 +261,8 @@ static inline void bench_memory_init(const bench *b, const bench_mode *mode, ben
         m->inputs[i] = guarded_new(dv_map_bytes(&b->maps[i]));
         memcpy(m->inputs[i], b->inputs[i], dv_map_bytes(&b->maps[i]));
         m->diff_inputs[i] = guarded_new(dv_map_bytes(&b->maps[i]));
-        for (size_t j = 0; mode->accumulate && j < dv_map_elements(&b->maps[i]); j++)
-            store_element(b->type, m->diff_inputs[i], j, bench_before(i, j, dv_map_elements(&b->maps[i])));
+        for (size_t j = 0; mode->accumulate && j < bench_elements(b, &b->maps[i]); j++)
+            store_element(b->type, m->diff_inputs[i], j, bench_before(i, j, bench_elements(b, &b->maps[i])));
     }
     m->output = guarded_new(dv_map_bytes(&layer->output));
     m->saved = guarded_new(layer->saved_bytes);
@@ -271,7 +295,8 @@ static inline void *bench_forward(bench *b, const bench_mode *mode, bench_memory
         inputs[i] = m->inputs[i];
     bench_reset_buffers(b);
     bool bits = b->layer.output_need == DV_NEED_BITS && !mode->bits_from_output;
-    dv_forward call = {.arrays = &b->arrays,
+    dv_forward call = {.images = b->images,
+                       .arrays = &b->arrays,
                        .inputs = inputs,
                        .output = mode->in_place ? m->inputs[0] : m->output,
                        .output_bits = bits ? m->bits : NULL,
@@ -297,13 +322,13 @@ static inline dv_kept bench_keep(bench *b, const bench_mode *mode, bench_memory 
     assert_ok(dv_codec_packed_bytes(&kept.codec, &kept.map, &kept.packed_bytes, &error));
     m->packed_bytes[i] = kept.packed_bytes;
     kept.packed = m->packed[i] = guarded_new(kept.packed_bytes);
-    assert_ok(
-        dv_codec_encode(&kept.codec, &kept.map, &kept.noise, b->inputs[i], m->packed[i], kept.packed_bytes, &error));
+    assert_ok(dv_codec_encode_images(&kept.codec, &kept.map, &kept.noise, 0, b->images, b->inputs[i], m->packed[i],
+                                     kept.packed_bytes, &error));
     kept.exact = NULL;
     kept.access = &dv_keep_packed.access;
     if (mode->decoded) {
-        assert_ok(
-            dv_codec_decode(&kept.codec, &kept.map, &kept.noise, kept.packed, kept.packed_bytes, m->inputs[i], &error));
+        assert_ok(dv_codec_decode_images(&kept.codec, &kept.map, &kept.noise, 0, b->images, kept.packed,
+                                         kept.packed_bytes, m->inputs[i], &error));
         kept.exact = m->inputs[i];
         kept.access = &dv_keep_exact.access;
         kept.packed = NULL;
@@ -330,7 +355,8 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
     kept_output.mask_in = &kept_output;
     if (!mode->bits_from_output)
         kept_output.bits = m->bits;
-    dv_backward call = {.arrays = &b->arrays,
+    dv_backward call = {.images = b->images,
+                        .arrays = &b->arrays,
                         .diff_output = m->diff_output,
                         .diff_inputs = diffs,
                         .accumulate = accumulate,
@@ -364,8 +390,8 @@ static inline void bench_recompute(bench *b, bench_memory *m, const void *output
                     .saved = m->saved};
     kept.bits = b->layer.output_need == DV_NEED_BITS ? m->bits : NULL;
     kept.workspace = guarded_new(b->layer.recompute_bytes);
-    for (size_t first = 0; first < map->images; first += at_once) {
-        size_t count = map->images - first < at_once ? map->images - first : at_once;
+    for (size_t first = 0; first < b->images; first += at_once) {
+        size_t count = b->images - first < at_once ? b->images - first : at_once;
         void *images = guarded_new(count * image);
         const void *found;
         assert_ok(dv_kept_images(&kept, first, count, images, &found, &error));
@@ -385,7 +411,7 @@ static inline void bench_collect_gradients(bench *b, const bench_mode *mode, ben
     for (size_t i = 0; i < b->of->input_count; i++) {
         if (mode->unwanted >> i & 1)
             continue;
-        size_t count = dv_map_elements(&b->maps[i]);
+        size_t count = bench_elements(b, &b->maps[i]);
         bench_add(result, "gradient of input", i, b->type,
                   mode->diff_in_place == (int)i + 1 ? m->diff_output : m->diff_inputs[i], count);
         for (size_t j = 0; mode->accumulate && j < count; j++)
@@ -408,15 +434,15 @@ static inline bench_result bench_run(bench *b, const bench_mode *mode) {
         for (size_t j = 0; j < b->layer.parameters[p].count; j++)
             b->arrays.gradients[p][j] = mode->accumulate ? bench_number(17 + p, j, b->layer.parameters[p].count) : 0;
     void *output = bench_forward(b, mode, &m);
-    bench_add(&result, "output", 0, b->type, output, dv_map_elements(&b->layer.output));
+    bench_add(&result, "output", 0, b->type, output, bench_elements(b, &b->layer.output));
     for (size_t p = 0; p < b->layer.buffer_count; p++)
         bench_add(&result, "buffer", p, DV_F32, b->arrays.buffers[p], b->layer.buffers[p].count);
     if (b->layer.output_need == DV_NEED_BITS && !mode->bits_from_output) {
         size_t stride = dv_bits_stride(&b->layer.output), bytes = (dv_map_image_elements(&b->layer.output) + 7) / 8;
-        result.bits_bytes = bytes * b->layer.output.images;
+        result.bits_bytes = bytes * b->images;
         result.bits = malloc(result.bits_bytes);
         assert_non_null(result.bits);
-        for (size_t n = 0; n < b->layer.output.images; n++)
+        for (size_t n = 0; n < b->images; n++)
             memcpy(result.bits + n * bytes, m.bits + n * stride, bytes);
     }
     if (b->of->kind->recompute && !mode->inference && !mode->bits_from_output) {
@@ -440,7 +466,7 @@ static inline double bench_functional(bench *b) {
     double sum = 0;
     bench_memory_init(b, &mode, &m);
     void *output = bench_forward(b, &mode, &m);
-    for (size_t i = 0; i < dv_map_elements(&b->layer.output); i++)
+    for (size_t i = 0; i < bench_elements(b, &b->layer.output); i++)
         sum += (double)load_element(b->type, output, i) * (double)load_element(b->type, m.diff_output, i);
     bench_memory_free(b, &m);
     return sum;
@@ -551,6 +577,23 @@ static inline void bench_check_packed(bench *b, const bench_result *plain) {
     }
 }
 
+/* Fewer images than the layer was planned for are as good as a layer that was planned for them, whatever is behind
+ * them: to the bit, but where a library adds up images or packed inputs come by other slices. */
+static inline void bench_check_planned(const bench *b, const bench_result *plain) {
+    const layer_case *of = b->of;
+    double exact = !of->library_order && !of->planned_order ? 0 : b->type == DV_F32 ? 1e-5 : 1e-2;
+    double rounding = b->type == DV_F32 ? 1e-5 : 2e-2;
+    bench larger;
+    bench_init_planned(&larger, of, 2 * b->images, b->type, true);
+    bench_expect(&larger, "half of the images planned for", (bench_mode){0}, plain, exact);
+    bench_expect(&larger, "half of the images, accumulated", (bench_mode){.accumulate = true}, plain, rounding);
+    bench_expect(&larger, "half of the images, in parts", (bench_mode){.unwanted = 1, .bits_from_output = true}, plain,
+                 rounding);
+    if (b->layer.input_need == DV_NEED_NUMBERS)
+        bench_expect(&larger, "half of the images, packed", (bench_mode){.codec = "exact"}, plain, rounding);
+    bench_destroy(&larger);
+}
+
 /* The same bits on any number of threads and with any instruction set, unless a library sees to that. */
 static inline void bench_check_machines(bench *b, const bench_result *plain) {
     double tolerance = b->of->library_order ? 1e-5 : 0;
@@ -585,6 +628,7 @@ static inline void check_modes(const layer_case *of, dv_type type) {
     bench_result plain = bench_run(&b, &(bench_mode){0});
     bench_check_modes(&b, &plain);
     bench_check_packed(&b, &plain);
+    bench_check_planned(&b, &plain);
     bench_check_machines(&b, &plain);
     bench_result_free(&plain);
     bench_destroy(&b);

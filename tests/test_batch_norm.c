@@ -9,8 +9,12 @@ static const dv_map shapes[] = {
 };
 
 static const dv_map large_shapes[] = {
-    {DV_F32, DV_NHWC, 3, 300, 2, {9, 7}}, {DV_F32, DV_NHWC, 1, 17, 2, {61, 63}}, {DV_F32, DV_NHWC, 70, 3, 1, {100}},
-    {DV_F32, DV_NHWC, 2, 1, 2, {90, 70}}, {DV_F32, DV_NHWC, 2, 64, 2, {24, 24}},
+    {DV_F32, DV_NHWC, 3, 300, 2, {9, 7}},
+    {DV_F32, DV_NHWC, 1, 17, 2, {61, 63}},
+    {DV_F32, DV_NHWC, 70, 3, 1, {100}},
+    {DV_F32, DV_NHWC, 2, 1, 2, {90, 70}},
+    {DV_F32, DV_NHWC, 2, 64, 2, {24, 24}},
+    {DV_F32, DV_NHWC, 17, 16, 2, {16, 16}}, /* has 51 parts, and twice as many images 34 */
 };
 
 static layer_case with(const dv_map *map, const dv_batch_norm_options *options) {
@@ -132,7 +136,8 @@ static void small_init(small *s, const dv_batch_norm_options *options, size_t im
 }
 
 static dv_status small_forward(small *s, const float *x, float *y, bool training, dv_error *error) {
-    dv_forward call = {.arrays = &s->arrays,
+    dv_forward call = {.images = s->map.images,
+                       .arrays = &s->arrays,
                        .inputs = (const void *[]){x},
                        .output = y,
                        .saved = training ? s->saved : NULL,

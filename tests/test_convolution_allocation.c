@@ -16,9 +16,14 @@ static long allocations_of(const layer_case *of, dv_type type) {
     const void *inputs[] = {m.inputs[0]};
     void *diffs[] = {m.diff_inputs[0]};
     const dv_kept *needed[] = {&kept};
-    dv_forward forward = {
-        .arrays = &b.arrays, .inputs = inputs, .output = m.output, .workspace = m.forward_workspace, .training = true};
-    dv_backward backward = {.arrays = &b.arrays,
+    dv_forward forward = {.images = b.images,
+                          .arrays = &b.arrays,
+                          .inputs = inputs,
+                          .output = m.output,
+                          .workspace = m.forward_workspace,
+                          .training = true};
+    dv_backward backward = {.images = b.images,
+                            .arrays = &b.arrays,
                             .diff_output = m.diff_output,
                             .diff_inputs = diffs,
                             .accumulate = &mode.accumulate,

@@ -38,7 +38,8 @@ static void drop_ones(float probability, uint64_t step, float *output, bool trai
     assert_ok(dv_dropout.infer(&layer, &error));
     assert_ok(dv_dropout.prepare(&layer, &error));
     assert_true(layer.saved_bytes <= sizeof saved);
-    dv_forward call = {.inputs = (const void *[]){ones}, .output = output, .saved = saved, .training = training};
+    dv_forward call = {
+        .images = IMAGES, .inputs = (const void *[]){ones}, .output = output, .saved = saved, .training = training};
     call.step = step;
     assert_ok(dv_dropout.forward(&layer, &call, &error));
 }

@@ -65,7 +65,8 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
     void *work = guarded_new(layer->forward_workspace_bytes + layer->backward_workspace_bytes);
     *output = guarded_new(out * sizeof(float));
     *gradient = guarded_new(in * sizeof(float));
-    dv_forward forward = {.arrays = arrays,
+    dv_forward forward = {.images = IMAGES,
+                          .arrays = arrays,
                           .inputs = (const void *[]){x},
                           .output = *output,
                           .output_bits = layer->output_need == DV_NEED_BITS ? bits : NULL,
@@ -75,7 +76,8 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
     assert_ok(layer->kind->forward(layer, &forward, &error));
     dv_kept input = {.access = &dv_keep_exact.access, .map = layer->inputs[0], .exact = x};
     dv_kept kept = {.map = layer->output, .bits = bits, .mask = &dv_keep_mask.access, .mask_in = &kept};
-    dv_backward backward = {.arrays = arrays,
+    dv_backward backward = {.images = IMAGES,
+                            .arrays = arrays,
                             .diff_output = diff,
                             .diff_inputs = (void *[]){*gradient},
                             .accumulate = (bool[]){false},

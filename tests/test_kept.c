@@ -28,7 +28,7 @@ static void zeros_stay_zeros(void **state) {
             uint16_t half = (uint16_t)(word >> 16);
             memcpy(value + i * element, types[t] == DV_F32 ? (void *)&number : (void *)&half, element);
         }
-        dv_write_bits(&map, value, bits);
+        dv_write_bits(&map, map.images, value, bits);
         assert_ok(dv_codec_parse("division", &kept.codec, &error));
         assert_ok(dv_codec_packed_bytes(&kept.codec, &map, &kept.packed_bytes, &error));
         kept.packed = kept.stored = aligned_alloc(64, (kept.packed_bytes + 63) / 64 * 64);

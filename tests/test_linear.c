@@ -7,7 +7,8 @@ static void passes_all_checks(void **state) {
     for (size_t i = 0; i < 10; i++) {
         const size_t *shape = shapes[i / 2];
         dv_linear_options options = {.channels = shape[2], .bias = i % 2};
-        layer_case c = {.kind = &dv_linear, .options = &options, .input_count = 1, .step = 0x1p-4f};
+        layer_case c = {
+            .kind = &dv_linear, .options = &options, .input_count = 1, .step = 0x1p-4f, .planned_order = true};
         c.inputs[0] = (dv_map){DV_F32, DV_NHWC, shape[0], shape[1], 0, {0}};
         check_layer(&c);
     }
@@ -18,7 +19,7 @@ static void passes_on_large_shapes(void **state) {
     static const size_t shapes[][3] = {{130, 300, 65}, {3, 300, 1000}, {33, 129, 257}};
     for (size_t i = 0; i < 3; i++) {
         dv_linear_options options = {.channels = shapes[i][2], .bias = true};
-        layer_case c = {.kind = &dv_linear, .options = &options, .input_count = 1};
+        layer_case c = {.kind = &dv_linear, .options = &options, .input_count = 1, .planned_order = true};
         c.inputs[0] = (dv_map){DV_F32, DV_NHWC, shapes[i][0], shapes[i][1], 0, {0}};
         check_layer_modes(&c);
     }
@@ -35,7 +36,8 @@ static void multiplies(void **state) {
     assert_ok(dv_linear.prepare(&layer, &error));
     dv_layer_arrays arrays = {.parameters = {weight, bias}};
     void *workspace = aligned_alloc(64, layer.forward_workspace_bytes + 64);
-    dv_forward call = {.arrays = &arrays, .inputs = (const void *[]){x}, .output = y, .workspace = workspace};
+    dv_forward call = {
+        .images = 1, .arrays = &arrays, .inputs = (const void *[]){x}, .output = y, .workspace = workspace};
     assert_ok(dv_linear.forward(&layer, &call, &error));
     assert_true(y[0] == 12 && y[1] == 19 && y[2] == 26);
     dv_linear.destroy(&layer);

@@ -102,10 +102,10 @@ static size_t pool_row(const dv_layer_kind *kind, const dv_pooling_options *opti
     if (kind->prepare)
         assert_ok(kind->prepare(&layer, &error));
     assert_true(layer.saved_bytes <= sizeof saved);
-    dv_forward forward = {.inputs = (const void *[]){x}, .output = y, .saved = saved, .training = true};
+    dv_forward forward = {.images = 1, .inputs = (const void *[]){x}, .output = y, .saved = saved, .training = true};
     assert_ok(kind->forward(&layer, &forward, &error));
     dv_backward backward = {
-        .diff_output = ones, .diff_inputs = (void *[]){dx}, .accumulate = (bool[]){false}, .saved = saved};
+        .images = 1, .diff_output = ones, .diff_inputs = (void *[]){dx}, .accumulate = (bool[]){false}, .saved = saved};
     assert_ok(kind->backward(&layer, &backward, &error));
     return layer.output.sides[0];
 }

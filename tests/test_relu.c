@@ -34,7 +34,8 @@ static void special_values(void **state) {
             continue;
         dv_isa before = dv_isa_current();
         dv_isa_force((dv_isa)isa);
-        dv_forward call = {.inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
+        dv_forward call = {
+            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
         assert_ok(dv_relu.forward(&layer, &call, &error));
         assert_true(isnan(output[0]) && isnan(output[1]) && isinf(output[2]) && output[6] > 0);
         for (size_t i = 3; i < 8; i++)

@@ -34,7 +34,7 @@ static void sums_many(void **state) {
     }
     dv_layer layer = {.kind = &dv_sum, .name = "tested", .input_count = COUNT, .inputs = shapes};
     assert_ok(dv_sum.infer(&layer, &error));
-    dv_forward call = {.inputs = inputs, .output = output};
+    dv_forward call = {.images = 1, .inputs = inputs, .output = output};
     assert_ok(dv_sum.forward(&layer, &call, &error));
     for (size_t c = 0; c < 5; c++)
         assert_true(output[c] == (float)(c * 171));
@@ -60,7 +60,7 @@ static void concatenates(void **state) {
     float a[] = {1, 2, 3, 4}, b[] = {5, 6}, output[6], expected[] = {1, 2, 5, 3, 4, 6};
     dv_layer layer = {.kind = &dv_concatenation, .name = "tested", .input_count = 2, .inputs = shapes};
     assert_ok(dv_concatenation.infer(&layer, &error));
-    dv_forward call = {.inputs = (const void *[]){a, b}, .output = output};
+    dv_forward call = {.images = 1, .inputs = (const void *[]){a, b}, .output = output};
     assert_ok(dv_concatenation.forward(&layer, &call, &error));
     assert_memory_equal(output, expected, sizeof expected);
 }

@@ -166,6 +166,16 @@ typedef struct dv_step_result {
 DV_API dv_status dv_run_new(dv_plan *plan, uint64_t seed, dv_run **run, dv_error *error);
 DV_API void dv_run_free(dv_run *run);
 
+/* How many images the steps to come take, from 1 to the batch that was planned for, which it is until it is set. They
+ * are the first ones of the input and of the labels; what is behind them is not read, and the loss and its gradient are
+ * means over them. A step in a plan for a larger batch is the same as one in a plan for so many images, but for the
+ * order of the sums over images in convolutions, linear layers and, where values are packed, batch norms. */
+DV_API dv_status dv_run_set_images(dv_run *run, size_t images, dv_error *error);
+DV_API size_t dv_run_images(const dv_run *run);
+
+/* The fewest images that the run can be trained with: 1, or 2 where a batch norm sees one value of each image. */
+DV_API size_t dv_run_fewest_images(const dv_run *run);
+
 /* Where the next batch goes: images in the input's map (dv_run_input_map), labels [batch]. To be filled anew
  * before every step: the memory is reused during it. */
 DV_API const dv_map *dv_run_input_map(const dv_run *run);
@@ -196,8 +206,7 @@ DV_API int dv_run_failed(const dv_run *run);
 /* The time that steps have waited so far for the file that values lie in; 0 without one. */
 DV_API double dv_run_waited_seconds(const dv_run *run);
 
-/* Forward with running statistics, and the loss. Images at the end of the batch whose label is -1 only fill it up:
- * the result is of the others, of which there must be one. */
+/* Forward with running statistics, and the loss. */
 DV_API dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error);
 
 /* Bytes that are available for a run on this machine now: free memory, or what the control groups of this process

@@ -1,6 +1,7 @@
 /* Making a run: the arena, and the calls of all layers with their pointers filled in once. */
 #include "graph/run.h"
 
+#include "base/sizes.h"
 #include "base/status.h"
 #include "graph/memory.h"
 
@@ -137,6 +138,7 @@ dv_status dv_run_new(dv_plan *plan, uint64_t seed, dv_run **run, dv_error *error
     made->plan = plan;
     atomic_fetch_add(&plan->holders, 1);
     made->seed = seed;
+    made->images = plan->graph->batch;
     dv_status status = make(made, error);
     if (status == DV_OK)
         *run = made;
@@ -167,6 +169,25 @@ void dv_run_free(dv_run *run) {
     free(run->parameters);
     dv_plan_free(run->plan);
     free(run);
+}
+
+dv_status dv_run_set_images(dv_run *run, size_t images, dv_error *error) {
+    DV_NEED(run);
+    DV_TRY(dv_check_count("images", images, 1, run->plan->graph->batch, error));
+    run->images = images;
+    return DV_OK;
+}
+
+size_t dv_run_images(const dv_run *run) {
+    return run->images;
+}
+
+size_t dv_run_fewest_images(const dv_run *run) {
+    const dv_graph *graph = run->plan->graph;
+    size_t fewest = 1;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        fewest = dv_larger(fewest, graph->layers[i].layer.fewest_images);
+    return fewest;
 }
 
 const dv_map *dv_run_input_map(const dv_run *run) {

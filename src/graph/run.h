@@ -24,7 +24,8 @@ typedef struct dv_transfer {
 struct dv_run {
     dv_plan *plan; /* held; it does not change */
     uint64_t seed;
-    bool failed; /* a step of training did, somewhere on its way */
+    bool failed;   /* a step of training did, somewhere on its way */
+    size_t images; /* of the steps to come: 1 to the batch */
     char *arena;
     dv_guard *guard;         /* or NULL */
     dv_layer_arrays *arrays; /* [layer_count] */

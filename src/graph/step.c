@@ -37,8 +37,7 @@ static dv_kept *to_store(dv_run *run, dv_value value, int i, const step *now) {
 static dv_status store(dv_run *run, dv_value value, const dv_kept *kept, dv_error *error) {
     if (!kept)
         return DV_OK;
-    dv_status status =
-        dv_kept_store(kept, 0, kept->map.images, dv_run_piece(run, run->plan->values[value].data), error);
+    dv_status status = dv_kept_store(kept, 0, run->images, dv_run_piece(run, run->plan->values[value].data), error);
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
@@ -47,6 +46,7 @@ static dv_status forward(dv_run *run, int i, const step *now, dv_error *error) {
     const dv_layer_kind *kind = node->layer.kind;
     dv_forward *call = &run->calls[i].forward;
     dv_kept *output = to_store(run, node->output, i, now);
+    call->images = run->images;
     call->step = now->batch;
     call->training = now->training;
     call->store_output = kind->stores_output ? output : NULL;
@@ -60,6 +60,7 @@ static dv_status forward(dv_run *run, int i, const step *now, dv_error *error) {
 static dv_status replay(dv_run *run, int i, const step *now, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_forward *call = &run->calls[i].replay;
+    call->images = run->images;
     call->step = now->batch;
     dv_status status = layer->kind->forward(layer, call, error);
     return status == DV_OK ? status : explain(error, status, layer->name);
@@ -67,26 +68,17 @@ static dv_status replay(dv_run *run, int i, const step *now, dv_error *error) {
 
 /* ---- loss ---------------------------------------------------------------------------------- */
 
-/* Images before those that only fill up the batch, whose label is -1. */
-static size_t labelled(dv_run *run, size_t images) {
-    const int32_t *labels = dv_run_labels(run);
-    while (images > 1 && labels[images - 1] == -1)
-        images--;
-    return images;
-}
-
 static dv_status loss(dv_run *run, int index, const step *now, dv_error *error) {
     (void)index;
     const dv_graph *graph = run->plan->graph;
     const dv_value_plan *logits = &run->plan->values[graph->logits];
-    dv_map map = graph->values[graph->logits].map;
+    dv_map map = graph->values[graph->logits].map; /* of the images that are there */
+    map.images = run->images;
     dv_targets targets = {.labels = dv_run_labels(run), .smoothing = now->smoothing};
     dv_loss_result sums;
     if (now->training) {
         targets.seconds = dv_run_second_labels(run);
         targets.weights = dv_run_label_weights(run);
-    } else {
-        map.images = labelled(run, map.images);
     }
     dv_status status = dv_softmax_cross_entropy(&map, dv_run_piece(run, logits->data), &targets, now->scale,
                                                 now->training ? dv_run_piece(run, logits->diff) : NULL, &sums, error);
@@ -107,6 +99,7 @@ static void observe(dv_run *run, int i, bool done) {
 static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_backward *call = &run->calls[i].backward;
+    call->images = run->images;
     call->step = now->batch;
     observe(run, i, false);
     dv_status status = layer->kind->backward(layer, call, error);

@@ -28,9 +28,9 @@ static const dv_batch_norm_options *options_of(const dv_layer *layer) {
     return layer->options;
 }
 
-/* Elements per channel. */
-static size_t population(const dv_map *map) {
-    return dv_map_elements(map) / map->channels;
+/* Elements per channel of `images` images. */
+static size_t population(const dv_map *map, size_t images) {
+    return images * (dv_map_image_elements(map) / map->channels);
 }
 
 /* ---- infer ----------------------------------------------------------------------------------- */
@@ -69,6 +69,7 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     layer->input_need_mask = 1; /* what is added is not needed again */
     layer->output_need = options->relu ? DV_NEED_BITS : DV_NEED_NOTHING;
     layer->zero_outside_mask = options->relu;
+    layer->fewest_images = population(x, 1) > 1 ? 1 : 2; /* one value has no variance */
     return DV_OK;
 }
 
@@ -76,8 +77,9 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
 
 /* Two sums per channel, of which every part has its own. */
 typedef struct pair_of_sums {
-    float *extended; /* [DV_MAX_PARTS][2][channels + DV_CHUNK]: what has been summed last */
-    double *partial; /* [DV_MAX_PARTS][2][channels] */
+    size_t parts;    /* that there is room for */
+    float *extended; /* [parts][2][channels + DV_CHUNK]: what has been summed last */
+    double *partial; /* [parts][2][channels] */
     double *all;     /* [2][channels] */
 } pair_of_sums;
 
@@ -104,6 +106,7 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     const dv_map *map = &layer->inputs[0];
     size_t channels = map->channels, extended = dv_extended(channels) * sizeof(float), offset = 0;
     size_t parts = most_parts(map);
+    w->sums.parts = parts;
     w->sums.extended = dv_carve(memory, &offset, parts * 2 * extended);
     w->sums.partial = dv_carve(memory, &offset, parts * 2 * channels * sizeof(double));
     w->sums.all = dv_carve(memory, &offset, 2 * channels * sizeof(double));
@@ -180,13 +183,13 @@ static void add_span(const summands *of, size_t n, dv_span span, float *first, f
     dv_elementwise()->normalize_sums(&span, dv_image(of->map, of->diff, n), bits, x, of->center, first, second);
 }
 
-/* Sums over part `index` of the images, into that part's partial sums. */
-static void sum_part(const summands *of, size_t index, const pair_of_sums *sums) {
+/* Sums over part `index` of the images, into the partial sums at `place`. */
+static void sum_part(const summands *of, size_t index, size_t place, const pair_of_sums *sums) {
     const dv_elementwise_kernels *kernels = dv_elementwise();
     size_t channels = of->map->channels, extended = dv_extended(channels);
     size_t segment = (ENTRIES_PER_SUM * extended + DV_CHUNK - 1) / DV_CHUNK * DV_CHUNK;
-    float *first = sums->extended + index * 2 * extended, *second = first + extended;
-    double *partial = sums->partial + index * 2 * channels;
+    float *first = sums->extended + place * 2 * extended, *second = first + extended;
+    double *partial = sums->partial + place * 2 * channels;
     dv_part part = dv_part_at(of->images, dv_map_image_elements(of->map), index);
     memset(first, 0, 2 * extended * sizeof *first);
     memset(partial, 0, 2 * channels * sizeof *partial);
@@ -206,24 +209,32 @@ static void sum_part(const summands *of, size_t index, const pair_of_sums *sums)
         }
 }
 
-/* Adds the sums over the images to sums->all. */
-static void sum_images(const summands *of, const pair_of_sums *sums) {
-    size_t parts = dv_part_count(of->images, dv_map_image_elements(of->map)), channels = of->map->channels;
+/* Adds the sums over parts first .. first + count - 1 of the images to sums->all, in their order. */
+static void sum_parts(const summands *of, size_t first, size_t count, const pair_of_sums *sums) {
+    size_t channels = of->map->channels;
 #pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++)
-        sum_part(of, p, sums);
-    for (size_t p = 0; p < parts; p++)
+    for (size_t p = 0; p < count; p++)
+        sum_part(of, first + p, p, sums);
+    for (size_t p = 0; p < count; p++)
         for (size_t i = 0; i < 2 * channels; i++)
             sums->all[i] += sums->partial[p * 2 * channels + i];
+}
+
+/* The same over the images. Fewer images than the batch has may have more parts than there is room for: then by turns,
+ * which does not change the order. */
+static void sum_images(const summands *of, const pair_of_sums *sums) {
+    size_t parts = dv_part_count(of->images, dv_map_image_elements(of->map));
+    for (size_t first = 0; first < parts; first += sums->parts)
+        sum_parts(of, first, dv_smaller(sums->parts, parts - first), sums);
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
 /* Mean and biased variance of every channel, from sums of x - shift. */
-static dv_status batch_statistics(const dv_layer *layer, const pair_of_sums *sums, const float *shift, float *mean,
-                                  float *variance, dv_error *error) {
+static dv_status batch_statistics(const dv_layer *layer, size_t images, const pair_of_sums *sums, const float *shift,
+                                  float *mean, float *variance, dv_error *error) {
     size_t channels = layer->output.channels;
-    double count = (double)population(&layer->output);
+    double count = (double)population(&layer->output, images);
     for (size_t c = 0; c < channels; c++) {
         double distance = sums->all[c] / count, square = sums->all[channels + c] / count - distance * distance;
         mean[c] = (float)((double)shift[c] + distance);
@@ -236,11 +247,10 @@ static dv_status batch_statistics(const dv_layer *layer, const pair_of_sums *sum
     return DV_OK;
 }
 
-static void update_running(const dv_layer *layer, const dv_layer_arrays *arrays, const float *mean,
-                           const float *variance) {
-    float momentum = options_of(layer)->momentum, *running_mean = arrays->buffers[RUNNING_MEAN];
-    float *running_var = arrays->buffers[RUNNING_VAR];
-    double count = (double)population(&layer->output);
+static void update_running(const dv_layer *layer, const dv_forward *call, const float *mean, const float *variance) {
+    float momentum = options_of(layer)->momentum, *running_mean = call->arrays->buffers[RUNNING_MEAN];
+    float *running_var = call->arrays->buffers[RUNNING_VAR];
+    double count = (double)population(&layer->output, call->images);
     for (size_t c = 0; c < layer->output.channels; c++) {
         float unbiased = (float)((double)variance[c] * count / (count - 1));
         running_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean[c];
@@ -254,15 +264,15 @@ static dv_status measure(const dv_layer *layer, const dv_forward *call, const wo
     const dv_map *map = &layer->inputs[0];
     size_t channels = map->channels;
     float *variance = w->scale;
-    if (population(map) < 2)
+    if (population(map, call->images) < 2)
         return dv_fail(error, DV_ERROR_UNSUPPORTED, "one value per channel has no variance: train with a larger batch");
     dv_convert_to_f32(map->type, call->inputs[0], channels, w->mean);
     dv_extend(w->mean, channels);
     memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
-    sum_images(&(summands){.map = map, .images = map->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
-    DV_TRY(batch_statistics(layer, &w->sums, w->mean, saved, variance, error));
+    sum_images(&(summands){.map = map, .images = call->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
+    DV_TRY(batch_statistics(layer, call->images, &w->sums, w->mean, saved, variance, error));
     if (!call->replay)
-        update_running(layer, call->arrays, saved, variance);
+        update_running(layer, call, saved, variance);
     for (size_t c = 0; c < channels; c++)
         saved[channels + c] = (float)(1 / sqrt((double)variance[c] + (double)options_of(layer)->epsilon));
     return DV_OK;
@@ -316,13 +326,14 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     DV_TRY(choose_scales(layer, call, &w, error));
-    size_t step = call->store_output || call->store_input ? dv_map_slice_images(map) : map->images;
-    for (size_t first = 0; first < map->images; first += step) {
-        normalize_images(layer, call, &w, first, step);
+    size_t step = call->store_output || call->store_input ? dv_map_slice_images(map) : call->images;
+    for (size_t first = 0; first < call->images; first += step) {
+        size_t now = dv_smaller(step, call->images - first);
+        normalize_images(layer, call, &w, first, now);
         if (call->store_output)
-            DV_TRY(dv_kept_store(call->store_output, first, step, dv_image(map, call->output, first), error));
+            DV_TRY(dv_kept_store(call->store_output, first, now, dv_image(map, call->output, first), error));
         if (call->store_input)
-            DV_TRY(dv_kept_store(call->store_input, first, step, dv_image(map, call->inputs[0], first), error));
+            DV_TRY(dv_kept_store(call->store_input, first, now, dv_image(map, call->inputs[0], first), error));
     }
     return DV_OK;
 }
@@ -393,24 +404,25 @@ typedef struct source {
 static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
     bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->bits);
     void *dx = call->diff_inputs[0];
-    source from = {layer, call, w, direct ? layer->output.images : dv_map_slice_images(&layer->output), NULL};
+    source from = {layer, call, w, direct ? call->images : dv_map_slice_images(&layer->output), NULL};
     if (dx && !call->accumulate[0] && dx != call->diff_output)
         from.decoded = dx;
     return from;
 }
 
-/* x and bits of images first .. first + step - 1. `second`: they were asked for before. */
+/* x and bits of a step's images from `first` on. `second`: they were asked for before. */
 static dv_status take_images(const source *from, size_t first, bool second, summands *at, dv_error *error) {
     const dv_map *map = &from->layer->output;
-    *at = (summands){.map = map, .images = from->step, .center = from->w->mean};
+    size_t now = dv_smaller(from->step, from->call->images - first);
+    *at = (summands){.map = map, .images = now, .center = from->w->mean};
     void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
     if (second && from->decoded && !from->call->inputs[0]->exact)
         at->x = buffer;
     else
-        DV_TRY(dv_kept_images(from->call->inputs[0], first, from->step, buffer, &at->x, error));
+        DV_TRY(dv_kept_images(from->call->inputs[0], first, now, buffer, &at->x, error));
     at->diff = dv_image(map, from->call->diff_output, first);
     if (options_of(from->layer)->relu)
-        DV_TRY(dv_kept_mask(from->call->output, first, from->step, from->w->bits, &at->bits, error));
+        DV_TRY(dv_kept_mask(from->call->output, first, now, from->w->bits, &at->bits, error));
     return DV_OK;
 }
 
@@ -419,7 +431,7 @@ static void choose_slopes(const dv_layer *layer, const dv_backward *call, const 
     const dv_layer_arrays *arrays = call->arrays;
     const float *saved = call->saved;
     size_t channels = layer->output.channels;
-    double count = (double)population(&layer->output);
+    double count = (double)population(&layer->output, call->images);
     for (size_t c = 0; c < channels; c++) {
         double istd = (double)saved[channels + c], scale = istd * (double)arrays->parameters[WEIGHT][c];
         double sum = w->sums.all[c], product = w->sums.all[channels + c] * istd; /* of dz, of dz * xhat */
@@ -458,7 +470,7 @@ static void write_gradients(const source *from, const summands *at, size_t first
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     const float *saved = call->saved;
-    size_t channels = layer->output.channels, images = layer->output.images;
+    size_t channels = layer->output.channels, images = call->images;
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
     memcpy(w.mean, saved, channels * sizeof *saved);

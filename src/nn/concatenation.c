@@ -23,9 +23,9 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
 
 enum { ROW_PIXELS = 64 }; /* that a thread takes at once */
 
-/* Pixels of the whole batch. */
-static size_t pixels_of(const dv_map *map) {
-    return dv_map_elements(map) / map->channels;
+/* Pixels of `images` images. */
+static size_t pixels_of(const dv_map *map, size_t images) {
+    return images * (dv_map_image_elements(map) / map->channels);
 }
 
 /* Copies all inputs' channels of pixels first .. first + count - 1 into the output. */
@@ -42,11 +42,11 @@ static void join(const dv_layer *layer, const dv_forward *call, size_t first, si
 
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
-    size_t pixels = pixels_of(&layer->output);
+    size_t pixels = pixels_of(&layer->output, call->images);
 #pragma omp parallel for schedule(static)
     for (size_t first = 0; first < pixels; first += ROW_PIXELS)
         join(layer, call, first, pixels - first < ROW_PIXELS ? pixels - first : ROW_PIXELS);
-    dv_write_bits(&layer->output, call->output, call->output_bits);
+    dv_write_bits(&layer->output, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
@@ -65,7 +65,7 @@ static void split(const dv_layer *layer, const dv_backward *call, size_t first, 
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
-    size_t pixels = pixels_of(&layer->output);
+    size_t pixels = pixels_of(&layer->output, call->images);
 #pragma omp parallel for schedule(static)
     for (size_t first = 0; first < pixels; first += ROW_PIXELS)
         split(layer, call, first, pixels - first < ROW_PIXELS ? pixels - first : ROW_PIXELS);
@@ -95,14 +95,14 @@ static void place(const dv_map *part, const char *src, const dv_map *whole, size
 static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
                            dv_error *error) {
     const dv_map *map = &layer->output;
-    size_t pixels = dv_map_image_elements(map) / map->channels, slice = dv_map_slice_images(map);
+    size_t slice = dv_map_slice_images(map);
     for (size_t done = 0; done < count; done += slice) {
         size_t now = dv_smaller(slice, count - done);
         char *dst = dv_image_in(map, images, done);
         for (size_t i = 0; i < layer->input_count; i++) {
             const void *src;
             DV_TRY(dv_kept_images(output->inputs[i], first + done, now, output->workspace, &src, error));
-            place(&layer->inputs[i], src, map, now * pixels, dst);
+            place(&layer->inputs[i], src, map, pixels_of(map, now), dst);
             dst += layer->inputs[i].channels * dv_type_bytes(map->type);
         }
     }

@@ -91,9 +91,9 @@ static void add_bias(dv_type type, const float *bias, size_t channels, size_t ro
 enum { SUM_PARTS = 64 };
 
 /* gradient[c] += sum over r of rows[r][c]; sums is room for [SUM_PARTS][channels]. */
-static void add_bias_gradient(const dv_map *map, const void *rows, double *sums, float *gradient) {
+static void add_bias_gradient(const dv_map *map, size_t images, const void *rows, double *sums, float *gradient) {
     const dv_elementwise_kernels *kernels = dv_elementwise();
-    size_t channels = map->channels, count = dv_map_elements(map) / channels;
+    size_t channels = map->channels, count = images * (dv_map_image_elements(map) / channels);
     size_t part = (count + SUM_PARTS - 1) / SUM_PARTS, row_bytes = channels * dv_type_bytes(map->type);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < SUM_PARTS; p++) {
@@ -257,6 +257,11 @@ static dv_pass_arrays ends(const convolution *conv, const void *input, const voi
                             : (dv_pass_arrays){.src = input, .dst = output};
 }
 
+/* Of a slice's images from `first` on, those that are there. Passes take whole slices, whose memory is planned. */
+static size_t there(size_t images, size_t first, size_t slice) {
+    return dv_smaller(slice, images - first);
+}
+
 static size_t pixels_of(const dv_map *map) {
     return dv_map_image_elements(map) / map->channels;
 }
@@ -295,15 +300,16 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
     const void *weights;
     DV_TRY(dv_pass_pack_weights(conv->to_output, call->arrays->parameters[WEIGHT], workspace + conv->forward.weights,
                                 workspace + conv->forward.scratchpad, &weights, error));
-    for (size_t first = 0; first < layer->output.images; first += conv->forward_images) {
+    for (size_t first = 0; first < call->images; first += conv->forward_images) {
         const void *input = dv_image(&layer->inputs[0], call->inputs[0], first);
         void *output = dv_image_in(&layer->output, call->output, first);
         DV_TRY((conv->widen ? forward_widened : forward_slice)(layer, call, weights, input, output, error));
         if (call->store_output)
-            DV_TRY(dv_kept_store(call->store_output, first, conv->forward_images, output, error));
+            DV_TRY(dv_kept_store(call->store_output, first, there(call->images, first, conv->forward_images), output,
+                                 error));
     }
     if (call->output_bits)
-        dv_write_bits(&layer->output, call->output, call->output_bits);
+        dv_write_bits(&layer->output, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
@@ -336,7 +342,26 @@ static dv_status find_diff_input(const dv_layer *layer, char *workspace, const v
     return DV_OK;
 }
 
-/* One slice of backward, from image `first` on. */
+/* A slice of the input as it was kept. Behind the images that are there it has zeros, in a place of its own. */
+static dv_status load_input(const dv_layer *layer, const dv_backward *call, size_t first, const void **input,
+                            dv_error *error) {
+    convolution *conv = layer->prepared;
+    const dv_map *map = &layer->inputs[0];
+    size_t bytes = dv_map_image_elements(map) * dv_type_bytes(map->type);
+    size_t slice = conv->backward_images, count = there(call->images, first, slice);
+    char *buffer = (char *)call->workspace + conv->backward.kept;
+    DV_TRY(dv_kept_images(call->inputs[0], first, count, buffer, input, error));
+    if (count == slice)
+        return DV_OK;
+    if (*input != buffer)
+        memcpy(buffer, *input, count * bytes);
+    dv_clear_images(buffer, bytes, count, slice);
+    *input = buffer;
+    return DV_OK;
+}
+
+/* One slice of backward, from image `first` on. Images that are not there are zeros at both ends, so that they add
+ * nothing to the weights' gradient. */
 static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
                                 dv_error *error) {
     convolution *conv = layer->prepared;
@@ -344,8 +369,9 @@ static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, 
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
     size_t element = dv_type_bytes(layer->output.type), images = conv->backward_images;
     const void *input;
-    DV_TRY(dv_kept_images(call->inputs[0], first, images, workspace + conv->backward.kept, &input, error));
-    const void *diff_output = (const char *)call->diff_output + first * out * element;
+    DV_TRY(load_input(layer, call, first, &input, error));
+    void *diff_output = (char *)call->diff_output + first * out * element;
+    dv_clear_images(diff_output, out * element, there(call->images, first, images), images);
     if (conv->widen) {
         float *wide_input = (void *)(workspace + conv->backward.input);
         float *wide_diff = (void *)(workspace + conv->backward.diff_output);
@@ -366,13 +392,13 @@ dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call
     char *workspace = call->workspace;
     const void *weights = NULL;
     if (options->bias)
-        add_bias_gradient(&layer->output, call->diff_output, (void *)(workspace + conv->backward.sums),
+        add_bias_gradient(&layer->output, call->images, call->diff_output, (void *)(workspace + conv->backward.sums),
                           call->arrays->gradients[BIAS]);
     if (call->diff_inputs[0])
         DV_TRY(dv_pass_pack_weights(conv->to_input, call->arrays->parameters[WEIGHT],
                                     workspace + conv->backward.weights, workspace + conv->backward.scratchpad, &weights,
                                     error));
-    for (size_t first = 0; first < layer->output.images; first += conv->backward_images)
+    for (size_t first = 0; first < call->images; first += conv->backward_images)
         DV_TRY(backward_slice(layer, call, weights, first, error));
     return DV_OK;
 }

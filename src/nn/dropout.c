@@ -51,15 +51,15 @@ static void keep_all(const dv_layer *layer, const dv_forward *call, const dv_spa
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(map->images, elements, p);
+        dv_part part = dv_part_at(call->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             (call->training ? drop_some : keep_all)(layer, call, &span, n);
     }
-    dv_write_bits(map, call->output, call->output_bits);
+    dv_write_bits(map, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
@@ -67,12 +67,12 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
     (void)error;
     const dv_map *map = &layer->output;
     const uint8_t *saved = call->saved;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
     if (!call->diff_inputs[0])
         return DV_OK;
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(map->images, elements, p);
+        dv_part part = dv_part_at(call->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             dv_elementwise()->mask(&span, dv_image(map, call->diff_output, n), saved + n * dv_bits_stride(map),

@@ -18,10 +18,10 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     (void)error;
     const dv_map *input = &layer->inputs[0], *output = &layer->output;
 #pragma omp parallel for schedule(static)
-    for (size_t n = 0; n < output->images; n++)
+    for (size_t n = 0; n < call->images; n++)
         dv_elementwise()->average_pixels(output->type, dv_image(input, call->inputs[0], n), pixels_of(layer),
                                          output->channels, dv_image_in(output, call->output, n));
-    dv_write_bits(output, call->output, call->output_bits);
+    dv_write_bits(output, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
@@ -33,7 +33,7 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
     if (!call->diff_inputs[0])
         return DV_OK;
 #pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < input->images * pixels; i++)
+    for (size_t i = 0; i < call->images * pixels; i++)
         dv_elementwise()->average_taps(input->type, dv_image(output, call->diff_output, i / pixels), &tap, 1,
                                        input->channels, call->accumulate[0], (char *)call->diff_inputs[0] + i * bytes);
     return DV_OK;

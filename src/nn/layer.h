@@ -74,8 +74,11 @@ typedef enum dv_role {
     DV_ROLE_RELU, /* max(input, 0) */
 } dv_role;
 
-/* One call of forward. */
+/* One call of forward. Memory is that of whole batches; of the images in it the first `images` are there. What the
+ * others hold is undefined, NaN perhaps, and nobody's: a layer may write there, in all but inputs, and must let nothing
+ * of it into what is there. */
 typedef struct dv_forward {
+    size_t images; /* 1 to output.images */
     const dv_layer_arrays *arrays;
     const void *const *inputs;   /* [input_count] whole batches */
     void *output;                /* may be the memory of inputs[0], if the kind allows it */
@@ -91,10 +94,11 @@ typedef struct dv_forward {
     uint64_t seed, step, key; /* random numbers: of the training, of the step, of the layer */
 } dv_forward;
 
-/* One call of backward. */
+/* One call of backward, of the images that forward had; for the others the same is true. */
 typedef struct dv_backward {
+    size_t images;
     const dv_layer_arrays *arrays;
-    const void *diff_output;      /* whole batch */
+    void *diff_output;            /* whole batch; read alone, but for the images that are not there */
     void *const *diff_inputs;     /* [input_count]; NULL where not wanted; may be the memory of diff_output where the
                                    * kind allows it (diff_in_place) */
     const bool *accumulate;       /* [input_count] add to what is in diff_inputs[i], else overwrite it */
@@ -159,6 +163,7 @@ struct dv_layer {
     unsigned input_need_mask; /* bit i: input i is needed; all ones unless infer says otherwise */
     dv_need output_need;      /* of the output */
     bool zero_outside_mask;   /* the output is zero where it is not positive */
+    size_t fewest_images;     /* that it can be trained with; 0 is 1 */
 
     /* set by prepare */
     size_t saved_bytes;

@@ -128,11 +128,16 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+/* Elements of `images` images: rows of the map. */
+static size_t elements_of(const dv_map *map, size_t images) {
+    return images * map->channels;
+}
+
 /* A map's values as f32: where they are, or in `buffer`. */
-static const float *as_f32(const dv_map *map, const void *values, float *buffer) {
+static const float *as_f32(const dv_map *map, size_t images, const void *values, float *buffer) {
     if (map->type == DV_F32)
         return values;
-    dv_convert_to_f32(map->type, values, dv_map_elements(map), buffer);
+    dv_convert_to_f32(map->type, values, elements_of(map, images), buffer);
     return buffer;
 }
 
@@ -142,7 +147,7 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     float *y = output->type == DV_F32 ? call->output : w.output;
-    dv_pass_arrays arrays = {.src = as_f32(&layer->inputs[0], call->inputs[0], w.input),
+    dv_pass_arrays arrays = {.src = as_f32(&layer->inputs[0], call->images, call->inputs[0], w.input),
                              .dst = y,
                              .bias = call->arrays->parameters[BIAS],
                              .scratchpad = w.scratchpad};
@@ -150,8 +155,35 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
                                 &arrays.weights, error));
     DV_TRY(dv_pass_run(made->to_output, &arrays, error));
     if (y != call->output)
-        dv_elementwise()->from_f32(output->type, y, dv_map_elements(output), false, call->output);
-    dv_write_bits(output, call->output, call->output_bits);
+        dv_elementwise()->from_f32(output->type, y, elements_of(output, call->images), false, call->output);
+    dv_write_bits(output, call->images, call->output, call->output_bits);
+    return DV_OK;
+}
+
+/* The gradient of the output as f32, zero for images that are not there. */
+static const float *find_diff(const dv_layer *layer, const dv_backward *call, const workspace *w) {
+    const dv_map *output = &layer->output;
+    float *diff = output->type == DV_F32 ? call->diff_output : w->output;
+    as_f32(output, call->images, call->diff_output, diff);
+    dv_clear_images(diff, output->channels * sizeof *diff, call->images, output->images);
+    return diff;
+}
+
+/* The same of the input as it was kept. */
+static dv_status find_input(const dv_layer *layer, const dv_backward *call, const workspace *w, const float **x,
+                            dv_error *error) {
+    const dv_map *input = &layer->inputs[0];
+    size_t bytes = input->channels * sizeof **x;
+    const void *kept;
+    DV_TRY(dv_kept_images(call->inputs[0], 0, call->images, w->decoded, &kept, error));
+    *x = as_f32(input, call->images, kept, w->input);
+    if (call->images == input->images)
+        return DV_OK;
+    float *own = input->type == DV_F32 ? w->decoded : w->input;
+    if (*x != own)
+        memcpy(own, *x, call->images * bytes);
+    dv_clear_images(own, bytes, call->images, input->images);
+    *x = own;
     return DV_OK;
 }
 
@@ -163,12 +195,12 @@ static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *
     return dv_pass_run(made->to_weights, &arrays, error);
 }
 
-static void add_bias_gradient(const dv_layer *layer, const float *diff, double *sums, float *gradient) {
+static void add_bias_gradient(const dv_layer *layer, const dv_backward *call, const float *diff, double *sums) {
     size_t out = layer->output.channels;
     memset(sums, 0, out * sizeof *sums);
-    dv_elementwise()->sum_rows(DV_F32, diff, layer->output.images, out, sums);
+    dv_elementwise()->sum_rows(DV_F32, diff, call->images, out, sums);
     for (size_t i = 0; i < out; i++)
-        gradient[i] += (float)sums[i];
+        call->arrays->gradients[BIAS][i] += (float)sums[i];
 }
 
 /* Straight to where it belongs, or through the memory of the input, which has been used. */
@@ -183,21 +215,19 @@ static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *
                                 &arrays.weights, error));
     DV_TRY(dv_pass_run(made->to_input, &arrays, error));
     if (!direct)
-        dv_elementwise()->from_f32(input->type, dx, dv_map_elements(input), call->accumulate[0], call->diff_inputs[0]);
+        dv_elementwise()->from_f32(input->type, dx, elements_of(input, call->images), call->accumulate[0],
+                                   call->diff_inputs[0]);
     return DV_OK;
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
-    const dv_map *input = &layer->inputs[0];
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
-    const float *diff = as_f32(&layer->output, call->diff_output, w.output);
-    const void *kept;
-    DV_TRY(dv_kept_images(call->inputs[0], 0, input->images, w.decoded, &kept, error));
-    const float *x = as_f32(input, kept, w.input);
+    const float *x, *diff = find_diff(layer, call, &w);
+    DV_TRY(find_input(layer, call, &w, &x, error));
     DV_TRY(add_weights_gradient(layer, call, &w, x, diff, error));
     if (has_bias(layer))
-        add_bias_gradient(layer, diff, w.sums, call->arrays->gradients[BIAS]);
+        add_bias_gradient(layer, call, diff, w.sums);
     return call->diff_inputs[0] ? write_input_gradient(layer, call, &w, diff, error) : DV_OK;
 }
 

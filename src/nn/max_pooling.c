@@ -55,11 +55,11 @@ static void forward_row(const dv_layer *layer, const dv_pooling *p, const dv_for
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     dv_pooling pooling = dv_pooling_of(layer);
-    size_t rows = layer->output.images * pooling.output[0] * pooling.output[1];
+    size_t rows = call->images * pooling.output[0] * pooling.output[1];
 #pragma omp parallel for schedule(static)
     for (size_t row = 0; row < rows; row++)
         forward_row(layer, &pooling, call, row);
-    dv_write_bits(&layer->output, call->output, call->output_bits);
+    dv_write_bits(&layer->output, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
@@ -84,7 +84,7 @@ static void backward_row(const dv_layer *layer, const dv_pooling *p, const dv_ba
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     (void)error;
     dv_pooling pooling = dv_pooling_of(layer);
-    size_t rows = layer->output.images * pooling.input[0] * pooling.input[1];
+    size_t rows = call->images * pooling.input[0] * pooling.input[1];
     if (!call->diff_inputs[0])
         return DV_OK;
 #pragma omp parallel for schedule(static)

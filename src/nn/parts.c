@@ -3,6 +3,8 @@
 
 #include "base/sizes.h"
 
+#include <string.h>
+
 enum { LEAST_CHUNKS = 16 }; /* of a piece of an image: less is not worth a thread's start */
 
 /* Chunks of each piece that an image is cut into. */
@@ -43,12 +45,17 @@ void dv_extend(float *values, size_t channels) {
         values[i] = values[i - channels];
 }
 
-void dv_write_bits(const dv_map *map, const void *output, uint8_t *bits) {
+void dv_write_bits(const dv_map *map, size_t images, const void *output, uint8_t *bits) {
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     size_t elements = dv_map_image_elements(map), stride = dv_bits_stride(map);
     if (!bits)
         return;
 #pragma omp parallel for schedule(static)
-    for (size_t n = 0; n < map->images; n++)
+    for (size_t n = 0; n < images; n++)
         (void)kernels->bits_encode(map->type, dv_image(map, output, n), elements, bits + n * stride);
+}
+
+void dv_clear_images(void *batch, size_t bytes, size_t first, size_t last) {
+    if (first < last)
+        memset((char *)batch + first * bytes, 0, (last - first) * bytes);
 }

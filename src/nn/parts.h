@@ -42,7 +42,11 @@ void *dv_carve(void *workspace, size_t *offset, size_t bytes);
 /* Fills an extended array (channels + DV_CHUNK entries) from its first `channels` entries. */
 void dv_extend(float *values, size_t channels);
 
-/* Writes the bits of a layer's output, for kinds that do not while they make it. */
-void dv_write_bits(const dv_map *map, const void *output, uint8_t *bits);
+/* Writes the bits of the first `images` images of a layer's output, for kinds that do not while they make it. */
+void dv_write_bits(const dv_map *map, size_t images, const void *output, uint8_t *bits);
+
+/* Sets images first .. last - 1, of `bytes` each, to zero: those that are not there, where they would count in a sum.
+ */
+void dv_clear_images(void *batch, size_t bytes, size_t first, size_t last);
 
 #endif

@@ -36,24 +36,24 @@ static void add_image(const dv_layer *layer, const dv_forward *call, const dv_sp
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(map->images, elements, p);
+        dv_part part = dv_part_at(call->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             add_image(layer, call, &span, n);
     }
-    dv_write_bits(map, call->output, call->output_bits);
+    dv_write_bits(map, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
-/* diff (or diff + what is there) of the whole batch. */
-static void pass_on(const dv_map *map, const void *diff, bool accumulate, void *out) {
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+/* diff (or diff + what is there) of all images. */
+static void pass_on(const dv_map *map, size_t images, const void *diff, bool accumulate, void *out) {
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(images, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(map->images, elements, p);
+        dv_part part = dv_part_at(images, elements, p);
         size_t offset = part.begin * dv_type_bytes(map->type), rows = part.last - part.first;
         dv_elementwise()->copy(map->type, (const char *)dv_image(map, diff, part.first) + offset, elements,
                                (char *)dv_image_in(map, out, part.first) + offset, elements, rows,
@@ -65,7 +65,7 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
     (void)error;
     for (size_t i = 0; i < layer->input_count; i++)
         if (call->diff_inputs[i] && call->diff_inputs[i] != call->diff_output)
-            pass_on(&layer->output, call->diff_output, call->accumulate[i], call->diff_inputs[i]);
+            pass_on(&layer->output, call->images, call->diff_output, call->accumulate[i], call->diff_inputs[i]);
     return DV_OK;
 }
 

@@ -130,7 +130,7 @@ void dv_mix_batch(const dv_mix_options *options, uint64_t seed, uint64_t batch, 
     const int32_t *labels = dv_run_labels(run);
     int32_t *seconds = dv_run_second_labels(run);
     float *weights = dv_run_label_weights(run);
-    size_t count = map->images, bytes = map->sides[0] * map->sides[1] * map->channels * dv_type_bytes(map->type);
+    size_t count = dv_run_images(run), bytes = map->sides[0] * map->sides[1] * map->channels * dv_type_bytes(map->type);
     bool cutting = cuts(options, seed, batch);
     if (options->mixup == 0 && options->cutmix == 0)
         return;

@@ -67,20 +67,31 @@ static dv_status explain(dv_error *error, dv_status status, size_t batch) {
     return error == NULL ? status : dv_fail(error, status, "test, batch %zu: %.200s", batch, error->text);
 }
 
+/* Tests with one batch, which may be the last and smaller than the others. */
+static dv_status test_batch(dv_run *run, dv_loader *loader, size_t index, dv_tally *sum, dv_error *error) {
+    dv_step_result result;
+    size_t count;
+    DV_TRY(dv_loader_fill(loader, 0, index, dv_run_input(run), dv_run_labels(run), &count, error));
+    DV_TRY(dv_run_set_images(run, count, error));
+    dv_status status = dv_run_evaluate(run, &result, error);
+    if (status != DV_OK)
+        return explain(error, status, index + 1);
+    dv_tally_add(sum, &result, count);
+    return DV_OK;
+}
+
 dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
                         dv_tally *sum, dv_error *error) {
     double start = dv_now();
-    size_t batches = dv_loader_batches(loader), count;
-    for (size_t i = 0; i < batches && !dv_stop_asked(calls); i++) {
-        dv_step_result result;
-        DV_TRY(dv_loader_fill(loader, 0, i, dv_run_input(run), dv_run_labels(run), &count, error));
-        dv_status status = dv_run_evaluate(run, &result, error);
-        if (status != DV_OK)
-            return explain(error, status, i + 1);
-        dv_tally_add(sum, &result, count);
-        tell(calls, epoch, epochs, i + 1, batches, sum, dv_now() - start);
+    size_t batches = dv_loader_batches(loader), images = dv_run_images(run);
+    dv_status status = DV_OK;
+    for (size_t i = 0; i < batches && status == DV_OK && !dv_stop_asked(calls); i++) {
+        status = test_batch(run, loader, i, sum, error);
+        if (status == DV_OK)
+            tell(calls, epoch, epochs, i + 1, batches, sum, dv_now() - start);
     }
-    return DV_OK;
+    (void)dv_run_set_images(run, images, NULL);
+    return status;
 }
 
 dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
