@@ -1,5 +1,6 @@
 /* Methods that differ in memory and time alone: over many steps every parameter, running statistic and loss is that of
- * the method that they are held to, to the bit. */
+ * the method that they are held to, to the bit. DV_ALIKE_STEPS=20 in the environment: so many steps of every network.
+ */
 #include "check.h"
 
 #include <division/graph.h>
@@ -53,9 +54,9 @@ static const network networks[] = {
     {NULL, 20, 0, 20, DV_F32},
     {NULL, 5, 0, 20, DV_BF16},
     {"resnet20", 4, 32, 20, DV_F32},
-    {"resnet50", 2, 64, 20, DV_F32},
-    {"densenet121_cifar", 2, 32, 20, DV_F32},
-    {"resnet50", 2, 64, 3, DV_BF16},
+    {"resnet50", 2, 64, 2, DV_F32},
+    {"densenet121_cifar", 2, 32, 2, DV_F32},
+    {"resnet50", 2, 64, 2, DV_BF16},
 };
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -124,7 +125,8 @@ static dv_graph *build(const network *of) {
 
 /* Both methods of a pair side by side, on one graph. */
 static void check_pair(const network *of, dv_graph *graph, const char *method, const char *as) {
-    size_t steps = test_scale() > 1 ? 2 : of->steps;
+    const char *wanted = getenv("DV_ALIKE_STEPS");
+    size_t steps = wanted ? strtoul(wanted, NULL, 10) : test_scale() > 1 ? 2 : of->steps;
     const char *name = of->name ? of->name : "dropout";
     trained expected = trained_new(graph, as), other = trained_new(graph, method);
     for (uint32_t step = 0; step < steps; step++)

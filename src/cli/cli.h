@@ -25,8 +25,9 @@ int cli_report(const dv_error *error);
 /* Makes an error like the library's, in the form of a message above, unless `error` is NULL. Returns `status`. */
 dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) DV_PRINTF(3, 4);
 
-/* After cli_catch_interrupts, Ctrl-C, SIGTERM and SIGHUP (the terminal is gone; not under nohup) set cli_interrupted, for
- * the command to end in good order and return CLI_INTERRUPTED; a second Ctrl-C or SIGTERM ends the program at once. */
+/* After cli_catch_interrupts, Ctrl-C, SIGTERM and SIGHUP (the terminal is gone; not under nohup) set cli_interrupted,
+ * for the command to end in good order and return CLI_INTERRUPTED; a second Ctrl-C or SIGTERM ends the program at once.
+ */
 extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_interrupts(void);
 
