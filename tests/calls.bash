@@ -80,6 +80,20 @@ log() {
     sed -E 's/"(images_per_second|peak_bytes|seconds)": [^,]*, //g' "$1"
 }
 
+# field NAME FILE: a number of a summary.
+field() {
+    sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2"
+}
+
+# keeps_to_plan RUN: the last call was a training that took the memory that it had planned, within 5 % and 50 MB, which are
+# the program's and its libraries'.
+keeps_to_plan() {
+    local planned peak
+    planned=$(field planned_bytes "$1/summary.json") peak=$(field peak_bytes "$1/summary.json")
+    echo "$call: planned $planned, peak $peak"
+    ((planned > 0 && peak <= planned * 105 / 100 + 50000000)) || complain "planned $planned bytes, and took $peak"
+}
+
 # finish: ends the script, badly if there was anything to complain about.
 finish() {
     ((failures > 0)) || exit 0

@@ -9,20 +9,12 @@ if sanitized; then
     finish
 fi
 
-# field NAME FILE: a number of a summary.
-field() {
-    sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$2"
-}
-
 # holds DATA [OPTION...]: training keeps to its plan, with workers and without.
 holds() {
-    local planned peak
     for workers in 0 2; do
         run --data "$@" --model resnet20 --side 8 --batch 64 --epochs 1 --workers $workers --quiet --replace --out run
         prints ''
-        planned=$(field planned_bytes run/summary.json) peak=$(field peak_bytes run/summary.json)
-        echo "$1, $workers workers: planned $planned, peak $peak"
-        ((planned > 0 && peak <= planned * 105 / 100 + 50000000)) || complain "planned $planned bytes, and took $peak"
+        keeps_to_plan run
     done
 }
 
