@@ -51,9 +51,9 @@ typedef struct network {
 } network;
 
 static const network networks[] = {
-    {NULL, 20, 0, 20, DV_F32},
-    {NULL, 5, 0, 20, DV_BF16},
-    {"resnet20", 4, 32, 20, DV_F32},
+    {NULL, 20, 0, 8, DV_F32},
+    {NULL, 5, 0, 8, DV_BF16},
+    {"resnet20", 4, 32, 4, DV_F32},
     {"resnet50", 2, 64, 2, DV_F32},
     {"densenet121_cifar", 2, 32, 2, DV_F32},
     {"resnet50", 2, 64, 2, DV_BF16},
