@@ -47,7 +47,8 @@ static void special_values(void **state) {
         if (!dv_isa_available((dv_isa)isa))
             continue;
         dv_isa_force((dv_isa)isa);
-        dv_forward call = {.inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
+        dv_forward call = {
+            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
         assert_ok(dv_leaky_relu.forward(&layer, &call, &error));
         assert_true(isnan(output[0]) && isnan(output[1]));
         assert_true(output[2] == INFINITY && output[3] == -INFINITY && output[6] > 0);

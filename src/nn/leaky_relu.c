@@ -1,5 +1,6 @@
 /* Leaky ReLU: output = input where that is positive, else input * slope. Backward has to know where the output is
  * positive, as ReLU's; but elsewhere it is not zero, so that its mask says nothing about its numbers. */
+#include "base/sizes.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -29,10 +30,10 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     const dv_map *map = &layer->output;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(map->images, elements);
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(map->images, elements, p);
+        dv_part part = dv_part_at(call->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             dv_elementwise()->leak(&span, dv_image(map, call->inputs[0], n), slope_of(layer),
@@ -59,11 +60,12 @@ static void pass_on(const dv_layer *layer, const dv_backward *call, size_t first
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     const dv_map *map = &layer->output;
-    size_t step = call->output->bits ? map->images : dv_map_slice_images(map);
-    for (size_t first = 0; call->diff_inputs[0] && first < map->images; first += step) {
+    size_t step = call->output->bits ? call->images : dv_map_slice_images(map);
+    for (size_t first = 0; call->diff_inputs[0] && first < call->images; first += step) {
+        size_t now = dv_smaller(step, call->images - first);
         const uint8_t *bits;
-        DV_TRY(dv_kept_mask(call->output, first, step, call->workspace, &bits, error));
-        pass_on(layer, call, first, step, bits);
+        DV_TRY(dv_kept_mask(call->output, first, now, call->workspace, &bits, error));
+        pass_on(layer, call, first, now, bits);
     }
     return DV_OK;
 }
