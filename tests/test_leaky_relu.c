@@ -60,6 +60,29 @@ static void special_values(void **state) {
     dv_isa_force(before);
 }
 
+/* Of a map with room for more images, those that are there and no others. */
+static void images_that_are_there(void **state) {
+    (void)state;
+    float values[] = {-1, 2, -3, 4};
+    float output[] = {9, 9, 9, 9}, gradient[] = {9, 9, 9, 9};
+    uint8_t bits[128];
+    dv_map map = {DV_F32, DV_NHWC, 2, 2, 0, {0}};
+    dv_layer layer = {.kind = &dv_leaky_relu, .name = "tested", .options = &fifth, .input_count = 1, .inputs = &map};
+    assert_ok(dv_leaky_relu.infer(&layer, &error));
+    dv_forward forward = {
+        .images = 1, .inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
+    assert_ok(dv_leaky_relu.forward(&layer, &forward, &error));
+    assert_memory_equal(output, ((float[]){-1 * 0.2f, 2, 9, 9}), sizeof output);
+    dv_kept kept = {.map = map, .bits = bits, .mask = &dv_keep_mask.access, .mask_in = &kept};
+    dv_backward backward = {.images = 1,
+                            .diff_output = values,
+                            .diff_inputs = (void *[]){gradient},
+                            .accumulate = (bool[]){false},
+                            .output = &kept};
+    assert_ok(dv_leaky_relu.backward(&layer, &backward, &error));
+    assert_memory_equal(gradient, ((float[]){-1 * 0.2f, 2, 9, 9}), sizeof gradient);
+}
+
 static void refuses(void **state) {
     (void)state;
     static const struct {
@@ -180,11 +203,9 @@ static void its_mask_is_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_all_checks),
-        cmocka_unit_test(passes_on_large_shapes),
-        cmocka_unit_test(special_values),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(networks_train_with_every_method),
+        cmocka_unit_test(passes_all_checks), cmocka_unit_test(passes_on_large_shapes),
+        cmocka_unit_test(special_values),    cmocka_unit_test(images_that_are_there),
+        cmocka_unit_test(refuses),           cmocka_unit_test(networks_train_with_every_method),
         cmocka_unit_test(its_mask_is_kept),
     };
     return cmocka_run_group_tests_name("leaky_relu", tests, NULL, NULL);

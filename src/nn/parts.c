@@ -2,6 +2,7 @@
 #include "nn/parts.h"
 
 #include "base/sizes.h"
+#include "base/status.h"
 
 #include <string.h>
 
@@ -32,6 +33,44 @@ dv_part dv_part_at(size_t images, size_t elements, size_t index) {
     size_t pieces = pieces_per_image(images, elements), length = piece_chunks(images, elements) * DV_CHUNK;
     size_t image = index / pieces, begin = index % pieces * length;
     return (dv_part){image, image + 1, begin, begin + length < elements ? begin + length : elements};
+}
+
+void dv_forward_spans(const dv_layer *layer, const dv_forward *call, dv_forward_span *forward) {
+    const dv_map *map = &layer->output;
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(call->images, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            forward(layer, call, &span, n);
+    }
+}
+
+/* Images first .. first + count - 1, whose mask is at `bits`. */
+static void masked_slice(const dv_layer *layer, const dv_backward *call, dv_masked_span *backward, size_t first,
+                         size_t count, const uint8_t *bits) {
+    const dv_map *map = &layer->output;
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            backward(layer, call, &span, first + n, bits + n * dv_bits_stride(map));
+    }
+}
+
+dv_status dv_masked_spans(const dv_layer *layer, const dv_backward *call, dv_masked_span *backward, dv_error *error) {
+    const dv_map *map = &layer->output;
+    size_t step = call->output->bits ? call->images : dv_map_slice_images(map);
+    for (size_t first = 0; first < call->images; first += step) {
+        size_t now = dv_smaller(step, call->images - first);
+        const uint8_t *bits;
+        DV_TRY(dv_kept_mask(call->output, first, now, call->workspace, &bits, error));
+        masked_slice(layer, call, backward, first, now, bits);
+    }
+    return DV_OK;
 }
 
 void *dv_carve(void *workspace, size_t *offset, size_t bytes) {

@@ -35,6 +35,17 @@ static inline void *dv_image_in(const dv_map *map, void *batch, size_t index) {
     return batch ? (char *)batch + index * bytes : NULL;
 }
 
+/* What forward does to a span of one image, and backward where it has to know the mask of the output, whose bits of
+ * that image are at `bits`. */
+typedef void dv_forward_span(const dv_layer *layer, const dv_forward *call, const dv_span *span, size_t image);
+typedef void dv_masked_span(const dv_layer *layer, const dv_backward *call, const dv_span *span, size_t image,
+                            const uint8_t *bits);
+
+/* Does it to all images of the call, whose parts threads share. The mask is loaded by slices, each into
+ * `call->workspace`, where it is not kept as bits. */
+void dv_forward_spans(const dv_layer *layer, const dv_forward *call, dv_forward_span *forward);
+dv_status dv_masked_spans(const dv_layer *layer, const dv_backward *call, dv_masked_span *backward, dv_error *error);
+
 /* Takes `bytes`, rounded up to whole cache lines, from a workspace at *offset. With workspace NULL only the
  * offset grows: so one function books a workspace and cuts it. */
 void *dv_carve(void *workspace, size_t *offset, size_t bytes);

@@ -1,5 +1,4 @@
 /* ReLU: output = max(input, 0). Backward passes on what the output's bits say. */
-#include "base/sizes.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -18,44 +17,27 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     return DV_OK;
 }
 
+static void rectify(const dv_layer *layer, const dv_forward *call, const dv_span *span, size_t n) {
+    const dv_map *map = &layer->output;
+    dv_elementwise()->rectify(span, dv_image(map, call->inputs[0], n), dv_image_in(map, call->output, n),
+                              call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+}
+
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
-    const dv_map *map = &layer->output;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(call->images, elements, p);
-        dv_span span = dv_part_span(map, &part);
-        for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->rectify(&span, dv_image(map, call->inputs[0], n), dv_image_in(map, call->output, n),
-                                      call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
-    }
+    dv_forward_spans(layer, call, rectify);
     return DV_OK;
 }
 
-/* Images first .. first + count - 1, whose bits are at `bits`. */
-static void pass_on(const dv_map *map, const dv_backward *call, size_t first, size_t count, const uint8_t *bits) {
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(count, elements, p);
-        dv_span span = dv_part_span(map, &part);
-        for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->mask(&span, dv_image(map, call->diff_output, first + n), bits + n * dv_bits_stride(map),
-                                   1, call->accumulate[0], dv_image_in(map, call->diff_inputs[0], first + n));
-    }
+static void pass_on(const dv_layer *layer, const dv_backward *call, const dv_span *span, size_t n,
+                    const uint8_t *bits) {
+    const dv_map *map = &layer->output;
+    dv_elementwise()->mask(span, dv_image(map, call->diff_output, n), bits, 1, call->accumulate[0],
+                           dv_image_in(map, call->diff_inputs[0], n));
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
-    const dv_map *map = &layer->output;
-    size_t step = call->output->bits ? call->images : dv_map_slice_images(map);
-    for (size_t first = 0; call->diff_inputs[0] && first < call->images; first += step) {
-        size_t now = dv_smaller(step, call->images - first);
-        const uint8_t *bits;
-        DV_TRY(dv_kept_mask(call->output, first, now, call->workspace, &bits, error));
-        pass_on(map, call, first, now, bits);
-    }
-    return DV_OK;
+    return call->diff_inputs[0] ? dv_masked_spans(layer, call, pass_on, error) : DV_OK;
 }
 
 const dv_layer_kind dv_relu = {

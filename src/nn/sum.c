@@ -35,16 +35,8 @@ static void add_image(const dv_layer *layer, const dv_forward *call, const dv_sp
 
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
-    const dv_map *map = &layer->output;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(call->images, elements);
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(call->images, elements, p);
-        dv_span span = dv_part_span(map, &part);
-        for (size_t n = part.first; n < part.last; n++)
-            add_image(layer, call, &span, n);
-    }
-    dv_write_bits(map, call->images, call->output, call->output_bits);
+    dv_forward_spans(layer, call, add_image);
+    dv_write_bits(&layer->output, call->images, call->output, call->output_bits);
     return DV_OK;
 }
 
