@@ -18,7 +18,7 @@ enum { SEGMENTS }; /* options */
 
 static const dv_option options[] = {
     [SEGMENTS] = {.name = "segments",
-                  .help = "how many, about; 0: as many as take the least memory",
+                  .help = "how many, about; 0: those that take the least memory",
                   .minimum = 0,
                   .maximum = 1000000,
                   .preset = 0},
@@ -29,6 +29,9 @@ typedef struct place {
     bool separates; /* its output is all that later layers take of it and of those before */
     size_t kept;    /* bytes that `none` keeps of its output, and what it saves */
     size_t output;  /* bytes of its output */
+    bool cut;       /* a segment ends with it */
+    size_t between; /* cut_within's */
+    int before;
 } place;
 
 static void find_places(const dv_plan *plan, place *places) {
@@ -52,42 +55,69 @@ static void find_places(const dv_plan *plan, place *places) {
     }
 }
 
-/* Cuts behind separating layers, each as soon as its segment has `least` bytes. Returns the most bytes that are kept at
- * once, and calls `cut` for every segment but the last if it is not NULL. */
-static size_t cut_into(dv_plan *plan, const place *places, size_t least,
-                       void (*cut)(dv_plan *plan, int first, int last)) {
-    size_t between = 0, inside = 0, most = 0;
-    int first = 0, count = (int)plan->graph->layer_count;
-    for (int i = 0; i < count; i++) {
-        if (i == count - 1 || (places[i].separates && inside + places[i].kept >= least)) {
-            most = between + inside > most ? between + inside : most;
-            if (cut && i < count - 1)
-                cut(plan, first, i);
-            between += places[i].output;
-            inside = 0;
-            first = i + 1;
-        } else {
-            inside += places[i].kept;
-        }
+/* ---- where to cut ---------------------------------------------------------------------------- */
+
+/* Cuts where a number of segments is asked for: behind separating layers, each as soon as its segment has its share of
+ * the bytes. Sets `cut` of the layers that end a segment. */
+static void cut_evenly(place *places, size_t count, size_t segments) {
+    size_t all = 0, inside = 0;
+    for (size_t i = 0; i < count; i++)
+        all += places[i].kept;
+    for (size_t i = 0; i + 1 < count; i++) {
+        inside += places[i].kept;
+        places[i].cut = places[i].separates && inside >= all / segments;
+        inside = places[i].cut ? 0 : inside;
     }
-    return most;
 }
 
-/* The bytes that a segment should have: those of the whole, by the number that is asked for or that takes the least. */
-static size_t choose_least(dv_plan *plan, const place *places) {
-    size_t all = 0, best = 0, best_most = SIZE_MAX, layers = plan->graph->layer_count;
-    for (size_t i = 0; i < layers; i++)
-        all += places[i].kept;
-    if (plan->method.options[SEGMENTS] > 0)
-        return all / (size_t)plan->method.options[SEGMENTS];
-    for (size_t n = 1; n <= layers; n++) {
-        size_t most = cut_into(plan, places, all / n, NULL);
-        if (most < best_most) {
-            best_most = most;
-            best = all / n;
+/* Of the ways to cut that never keep more than `most` bytes at once, the one that keeps the least between segments;
+ * false if there is none. When a segment is replayed, the values between those before it are there, and its own.
+ * places[i]: `between` is the least that is kept between the segments up to a cut behind layer i, `before` the cut
+ * before that. */
+static bool cut_within(place *places, int count, size_t most) {
+    for (int i = 0; i < count; i++) {
+        size_t inside = 0;
+        places[i].between = SIZE_MAX;
+        if (!places[i].separates && i < count - 1)
+            continue;
+        for (int j = i - 1; j >= -1; j--) {
+            size_t before = j < 0 ? 0 : places[j].between;
+            bool possible = (j < 0 || places[j].separates) && before < SIZE_MAX && before + inside <= most;
+            if (possible && before + places[i].output < places[i].between) {
+                places[i].between = before + places[i].output;
+                places[i].before = j;
+            }
+            inside += j >= 0 ? places[j].kept : 0;
         }
     }
-    return best;
+    return places[count - 1].between < SIZE_MAX;
+}
+
+/* Cuts such that the most that is kept at once is as little as can be. */
+static void cut_best(place *places, int count) {
+    size_t low = 0, high = 0;
+    for (int i = 0; i < count; i++)
+        high += places[i].kept + places[i].output;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (cut_within(places, count, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    (void)cut_within(places, count, high);
+    for (int i = places[count - 1].before; i >= 0; i = places[i].before)
+        places[i].cut = true;
+}
+
+/* All segments but the last. */
+static void replay_segments(dv_plan *plan, const place *places) {
+    int first = 0;
+    for (int i = 0; i < (int)plan->graph->layer_count; i++)
+        if (places[i].cut) {
+            dv_plan_replay(plan, first, i);
+            first = i + 1;
+        }
 }
 
 static void keep(dv_plan *plan, dv_value value) {
@@ -99,7 +129,11 @@ static dv_status choose(dv_plan *plan, dv_error *error) {
     if (!places)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     find_places(plan, places);
-    cut_into(plan, places, choose_least(plan, places), dv_plan_replay);
+    if (plan->method.options[SEGMENTS] > 0)
+        cut_evenly(places, plan->graph->layer_count, (size_t)plan->method.options[SEGMENTS]);
+    else
+        cut_best(places, (int)plan->graph->layer_count);
+    replay_segments(plan, places);
     free(places);
     dv_plan_choose(plan, keep);
     return DV_OK;
