@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A training that is ended by SIGKILL, SIGTERM and SIGHUP at random moments and resumed each time comes to the weights and the
 # log of one that was left alone. DV_PROGRAM is the program, DV_TEMP an empty folder; DV_KILLS is how often each signal
-# meets it (2), DV_KILL_SEED the seed of the moments, DV_KILL_METHOD the method.
+# meets it (2), DV_KILL_SEED the seed of the moments, DV_KILL_METHOD the method, DV_KILL_SIDE the side of the images: from 16
+# on, swap has values that are worth a file.
 # shellcheck source=tests/calls.bash
 source "$DV_SOURCE_DIR/tests/calls.bash"
 kills=${DV_KILLS:-2}
@@ -15,8 +16,8 @@ stop() {
     finish
 }
 
-options=(--model resnet20 --data synthetic:side=8,train=48,test=16 --batch 8 --epochs 12 --threads 1 --average 0.9 --mixup 0.2)
-train=("$DV_PROGRAM" train "${options[@]}" --method "${DV_KILL_METHOD:-division}")
+options=(--model resnet20 --data "synthetic:side=${DV_KILL_SIDE:-8},train=48,test=16" --batch 8 --epochs 12 --threads 1 --average 0.9 --mixup 0.2)
+train=("$DV_PROGRAM" train "${options[@]}" --method "${DV_KILL_METHOD:-division}" --spill spill)
 # SIGKILL gives no time to save; with a checkpoint after every step, many of its moments are in the middle of one.
 declare -A saves=([KILL]=1e-6 [TERM]=10 [HUP]=10)
 
@@ -45,6 +46,7 @@ goes_on() {
 }
 
 begin=$(milliseconds)
+mkdir spill
 "${train[@]}" --quiet --out whole || stop "the training that is left alone"
 longest=$((($(milliseconds) - begin) / 2)) # so that most signals meet it
 
@@ -69,4 +71,5 @@ done
 ((hits == 3 * kills)) || stop "expected $((3 * kills)) signals to meet a training that ran: $hits"
 "${train[@]}" --quiet --out killed --resume || stop "the last part"
 is_whole
+[[ -z $(ls -A spill) ]] || stop "something is left: $(ls -A spill)"
 finish
