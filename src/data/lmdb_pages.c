@@ -320,7 +320,7 @@ dv_status dv_lmdb_pages_find(const dv_lmdb_pages *file, const void *key, size_t 
                              size_t *bytes, dv_error *error) {
     uint8_t page_of_tree[MOST_PAGE];
     uint64_t number = file->root;
-    entry found;
+    entry found = {0};
     *value = NULL;
     for (unsigned depth = file->depth; depth > 0; depth--) {
         DV_TRY(read_page(file, number, depth, page_of_tree, error));
