@@ -26,6 +26,7 @@ static void test_log(void **state) {
     assert_ok(dv_folder_log(folder, &record, &error));
     record.epoch = 2;
     record.complete = 1;
+    record.spilled_bytes = 1; /* a file that nothing waited for */
     assert_ok(dv_folder_log(folder, &record, &error));
     char *text = read_all(folder_path(state, "log.jsonl", path)); /* before it is closed */
     assert_string_equal(
@@ -34,7 +35,7 @@ static void test_log(void **state) {
               "\"learning_rate\": 0, \"steps\": 3, \"complete\": false}\n"
               "{\"epoch\": 2, \"train_loss\": 0.5, \"train_top1\": 0, \"test_loss\": null, \"test_top1\": null, "
               "\"images_per_second\": 0, \"peak_bytes\": 0, \"activation_bytes\": 0, \"seconds\": 0, "
-              "\"learning_rate\": 0, \"steps\": 3, \"complete\": true}\n");
+              "\"waited_seconds\": 0, \"learning_rate\": 0, \"steps\": 3, \"complete\": true}\n");
     free(text);
     dv_folder_close(folder);
 }

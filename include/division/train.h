@@ -186,7 +186,8 @@ typedef struct dv_epoch_record {
     double learning_rate;         /* of its last step */
     size_t peak_bytes;            /* most memory resident so far */
     size_t activation_bytes;      /* kept from forward to backward, as planned */
-    double waited_seconds;        /* of its steps, for the file that values lie in; 0 without one */
+    size_t spilled_bytes;         /* of the file that values lie in meanwhile; 0 without one */
+    double waited_seconds;        /* of its steps, for that file */
 } dv_epoch_record;
 
 /* How far it is, after a step. */

@@ -75,7 +75,7 @@ static void print_epoch(const dv_epoch_record *record, size_t epochs) {
         printf("  test loss %.4f  test top-1 %.2f %%", record->test_loss, record->test_top1);
     printf("  %.0f images/s  peak %s  %.1f s", record->images_per_second,
            cli_bytes_text((double)record->peak_bytes, peak), record->seconds);
-    if (record->waited_seconds > 0)
+    if (record->spilled_bytes > 0)
         printf(", %.1f of them waiting for the file", record->waited_seconds);
     printf("\n");
 }

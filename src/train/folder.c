@@ -297,7 +297,7 @@ dv_status dv_epoch_json(const dv_epoch_record *record, char text[DV_EPOCH_JSON_B
     dv_json_unsigned(&json, "peak_bytes", record->peak_bytes);
     dv_json_unsigned(&json, "activation_bytes", record->activation_bytes);
     dv_json_number(&json, "seconds", record->seconds);
-    if (record->waited_seconds > 0)
+    if (record->spilled_bytes > 0)
         dv_json_number(&json, "waited_seconds", record->waited_seconds);
     dv_json_number(&json, "learning_rate", record->learning_rate);
     dv_json_unsigned(&json, "steps", record->steps);

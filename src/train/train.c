@@ -300,10 +300,12 @@ static void enter(training *t, dv_epoch_record *record) {
 }
 
 static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error) {
+    dv_plan_summary plan = dv_plan_totals(t->plan);
     dv_epoch_record record = {.epoch = epoch_of(t->state) + 1,
                               .test_loss = NAN,
                               .test_top1 = NAN,
-                              .activation_bytes = dv_plan_totals(t->plan).activations};
+                              .activation_bytes = plan.activations,
+                              .spilled_bytes = plan.spilled};
     double waited = dv_run_waited_seconds(t->run);
     DV_TRY(train_epoch(t, &record, error));
     record.waited_seconds = dv_run_waited_seconds(t->run) - waited;
