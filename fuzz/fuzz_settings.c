@@ -56,7 +56,7 @@ static void try_data(const char *text) {
     dv_dataset_shape shape = dv_dataset_describe(dataset);
     REQUIRE(shape.images[DV_TRAIN] > 0 && shape.images[DV_TEST] > 0 && shape.side > 0);
     uint8_t *image = malloc(shape.side * shape.side * DV_DATA_CHANNELS);
-    int32_t label = DV_NO_LABEL;
+    int32_t label = -1;
     REQUIRE(image != NULL);
     REQUIRE(dv_dataset_load(dataset, DV_TEST, shape.images[DV_TEST] - 1, image, &label, &error) == DV_OK);
     REQUIRE(label >= 0 && (size_t)label < shape.classes);

@@ -162,6 +162,7 @@ static void plans_and_runs(void **state) {
     refuses(dv_run_new(n.plan, 1, NULL, &error));
     refuses(dv_run_train(NULL, 0, 0, 1, &result, &error));
     refuses(dv_run_train(n.run, 0, 0, 1, NULL, &error));
+    refuses(dv_run_set_images(NULL, 1, &error));
     refuses(dv_run_evaluate(NULL, &result, &error));
     refuses(dv_run_evaluate(n.run, NULL, &error));
     dv_run_free(NULL);

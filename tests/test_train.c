@@ -6,9 +6,13 @@
 
 enum { SIDE = 8, BATCH = 10, CLASSES = 10, MOST_RECORDS = 16 };
 
-static const char DATA[] = "synthetic:side=8,train=100,test=33";
+/* Ten batches to learn from, the last of three images. */
+static const char DATA[] = "synthetic:side=8,train=93,test=33";
 
-/* A network of one convolution, its norm and a linear layer, and all that it takes to train it. */
+/* What a network has beside a convolution and a linear layer. */
+typedef enum layers { NORM, NO_NORM, NORM_OF_POOLED } layers;
+
+/* A network of one convolution, a norm and a linear layer, and all that it takes to train it. */
 typedef struct fixture {
     dv_graph *graph;
     dv_plan *plan;
@@ -25,24 +29,25 @@ typedef struct fixture {
     volatile sig_atomic_t stop;
 } fixture;
 
-static void build(fixture *f, const char *method) {
+static void build(fixture *f, const char *method, size_t batch, layers with, const char *data) {
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
     options.optimizer_slots = dv_sgd_slots(&f->options.sgd);
     options.average = 1;
-    assert_ok(dv_graph_new(DV_F32, BATCH, &f->graph, &error));
+    assert_ok(dv_graph_new(DV_F32, batch, &f->graph, &error));
     dv_value x = dv_graph_input(f->graph, DV_DATA_CHANNELS, 2, (const size_t[]){SIDE, SIDE});
     x = dv_graph_convolution(
         f->graph, "conv", x,
         &(dv_convolution_options){.channels = 16, .window = dv_window_square(3, 1, 1), .groups = 1});
-    x = dv_graph_batch_norm(f->graph, "norm", x);
+    x = with == NORM ? dv_graph_batch_norm(f->graph, "norm", x) : x;
     x = dv_graph_relu(f->graph, "relu", x);
     x = dv_graph_global_average_pooling(f->graph, "pool", x);
+    x = with == NORM_OF_POOLED ? dv_graph_batch_norm(f->graph, "norm", x) : x;
     x = dv_graph_linear(f->graph, "fc", x, &(dv_linear_options){.channels = CLASSES, .bias = true});
     assert_ok(dv_graph_finish(f->graph, x, &error));
     assert_ok(dv_plan_new(f->graph, &options, &f->plan, &error));
     assert_ok(dv_run_new(f->plan, 5, &f->run, &error));
-    assert_ok(dv_dataset_open(DATA, &f->data, &error));
+    assert_ok(dv_dataset_open(data, &f->data, &error));
 }
 
 static dv_status count_begin(void *context, dv_error *error) {
@@ -82,7 +87,7 @@ static dv_status count_save(void *context, const dv_train_state *saved, dv_error
     return DV_OK;
 }
 
-static fixture *fixture_new(const char *method) {
+static fixture *fixture_with(const char *method, size_t batch, layers with, const char *data) {
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->options = dv_train_options_default();
@@ -90,8 +95,12 @@ static fixture *fixture_new(const char *method) {
     f->state = dv_train_state_default();
     f->slowest = INFINITY;
     f->calls = (dv_train_calls){count_begin, count_step, keep_record, count_save, f, &f->stop};
-    build(f, method);
+    build(f, method, batch, with, data);
     return f;
+}
+
+static fixture *fixture_new(const char *method) {
+    return fixture_with(method, BATCH, NORM, DATA);
 }
 
 static void fixture_free(fixture *f) {
@@ -309,10 +318,78 @@ static void test_accumulation(void **state) {
     fixture *f = fixture_new("none");
     f->options.accumulate = 3;
     train(f);
-    assert_int_equal(f->steps, 9); /* ten batches an epoch: three steps, and one batch left out */
-    assert_int_equal(f->result.last.steps, 9);
+    assert_int_equal(f->steps, 12); /* ten batches an epoch: three steps of three, and one of the last */
+    assert_int_equal(f->result.last.steps, 12);
     assert_true(f->record[2].train_loss < 3);
     fixture_free(f);
+}
+
+/* All images are trained on, or those that make whole steps. */
+static void test_last_batch(void **state) {
+    (void)state;
+    static const struct {
+        size_t accumulate, steps, left_out;
+        int drop_last;
+    } cases[] = {{1, 10, 0, 0}, {1, 9, 3, 1}, {4, 3, 0, 0}, {4, 2, 13, 1}, {9, 2, 0, 0}, {9, 1, 3, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture *f = fixture_new("division");
+        f->options.accumulate = cases[i].accumulate;
+        f->options.drop_last = cases[i].drop_last;
+        f->options.mix.mixup = 0.2; /* of the images that are there */
+        train(f);
+        assert_int_equal(f->steps, 3 * cases[i].steps);
+        assert_int_equal(dv_train_left_out(f->run, f->data, &f->options), cases[i].left_out);
+        assert_int_equal(f->state.all_images, 3 * (93 - cases[i].left_out));
+        assert_int_equal(dv_run_images(f->run), BATCH);
+        f->options.drop_last = !f->options.drop_last;
+        assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error),
+                     DV_ERROR_OPTION, "and --drop-last");
+        fixture_free(f);
+    }
+}
+
+/* The images of a step have the same weight in it, whichever batch they are in: without norms, 13 images are the same
+ * in batches of ten and three, of five, five and three, and all at once. */
+static void test_images_weigh_the_same(void **state) {
+    (void)state;
+    static const size_t batches[][2] = {{13, 1}, {10, 2}, {5, 3}};
+    fixture *f[3];
+    for (size_t i = 0; i < 3; i++) {
+        f[i] = fixture_with("none", batches[i][0], NO_NORM, "synthetic:side=8,train=13,test=8");
+        f[i]->options.accumulate = batches[i][1];
+        train(f[i]);
+        assert_int_equal(f[i]->steps, 3);
+    }
+    const dv_run_parameter *p, *q;
+    for (size_t k = 0; (p = dv_run_parameter_at(f[0]->run, k)); k++)
+        for (size_t i = 1; i < 3; i++) {
+            q = dv_run_parameter_at(f[i]->run, k);
+            for (size_t j = 0; j < p->count; j++)
+                assert_true(fabs((double)p->data[j] - (double)q->data[j]) < 1e-5);
+        }
+    for (size_t i = 0; i < 3; i++)
+        fixture_free(f[i]);
+}
+
+/* A norm of one value per image can't be trained with a last batch of one: that one is left out, and no other. */
+static void test_last_batch_is_too_small(void **state) {
+    (void)state;
+    static const struct {
+        const char *data;
+        layers with;
+        size_t left_out;
+    } cases[] = {{"synthetic:side=8,train=91,test=31", NORM_OF_POOLED, 1},
+                 {"synthetic:side=8,train=92,test=31", NORM_OF_POOLED, 0},
+                 {"synthetic:side=8,train=90,test=31", NORM_OF_POOLED, 0},
+                 {"synthetic:side=8,train=91,test=31", NORM, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture *f = fixture_with("none", BATCH, cases[i].with, cases[i].data);
+        size_t images = dv_dataset_describe(f->data).images[DV_TRAIN];
+        train(f);
+        assert_int_equal(dv_train_left_out(f->run, f->data, &f->options), cases[i].left_out);
+        assert_int_equal(f->state.all_images, 3 * (images - cases[i].left_out));
+        fixture_free(f);
+    }
 }
 
 static void test_stops(void **state) {
@@ -441,13 +518,23 @@ static void test_divergence_in_a_test(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_goes_on),        cmocka_unit_test(test_accumulation),
-        cmocka_unit_test(test_stops),          cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_does_not_begin), cmocka_unit_test(test_explosion),
-        cmocka_unit_test(test_divergence),     cmocka_unit_test(test_divergence_in_a_test),
-        cmocka_unit_test(test_other_states),   cmocka_unit_test(test_saves_meanwhile),
-        cmocka_unit_test(test_average),        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_last_batch),
+        cmocka_unit_test(test_images_weigh_the_same),
+        cmocka_unit_test(test_last_batch_is_too_small),
+        cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_does_not_begin),
+        cmocka_unit_test(test_explosion),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_divergence_in_a_test),
+        cmocka_unit_test(test_other_states),
+        cmocka_unit_test(test_saves_meanwhile),
+        cmocka_unit_test(test_average),
+        cmocka_unit_test(test_speed),
         cmocka_unit_test(test_tests_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,10 +32,35 @@ holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train
 holds some/where/run/summary.json '{"model": "resnet20", *"method": "division", *"epochs": 2, "steps": 8, "stopped": false, *"planned_bytes": *, "peak_bytes": *}'
 run "${tiny[@]}" --out some/where/run
 fails 1 "some/where/run holds a run already: --resume it, --replace it, or choose another folder"
-# Twenty images in batches of eight: the four that fill up the last one do not count.
+# Twenty images in batches of eight: the last one has four.
 while read -r percent; do
     awk -v p="$percent" 'BEGIN { n = p / 5; exit !(p >= 0 && p <= 100 && n == int(n)) }' || complain "test_top1 $percent is no twentieth"
 done < <(values test_top1 some/where/run/log.jsonl)
+
+# ---- the last batch --------------------------------------------------------------------------
+
+# last NAME STEPS OPTION...: the epoch of a new run has so many steps.
+last() {
+    run "${@:3}" --epochs 1 --quiet --out "$1"
+    prints ''
+    [[ $(values steps "$1/log.jsonl") == "$2" ]] || complain "expected $2 steps"
+}
+last rest 3 "${tiny[@]}" --data synthetic:side=8,train=18,test=8
+holds rest/config.json '*"drop-last": false, *'
+last dropped 2 rest --drop-last
+holds dropped/config.json '*"drop-last": true, *'
+last again 2 dropped
+# A run of before there was the option left the rest out; a recipe that says nothing does not.
+sed 's/"drop-last": false, //' rest/config.json >before.json
+last before 2 before.json
+last asked 3 before.json --drop-last=no
+printf 'model = resnet20\ndata = synthetic:side=8,train=18,test=8\nbatch = 8\n' >silent
+last silence 3 silent
+# The last maps are of one pixel here: one image has no variance.
+run "${tiny[@]}" --data synthetic:side=8,train=17,test=9 --side 4 --augment none --epochs 1
+prints 'planned *
+the last batch of an epoch, of 1 image, is left out: batch norms of one value per image need 2
+epoch 1/1  loss *'
 
 # With standard streams closed, files of the run do not get their numbers, and what is printed.
 for closed in '<&- >&-' '<&- >&- 2>&-'; do

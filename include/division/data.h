@@ -89,9 +89,6 @@ DV_API const char *dv_augmentation_help_at(size_t index);
 
 /* ---- the loader ---------------------------------------------------------------------------- */
 
-/* The label of what fills up a batch: it counts for nothing. */
-enum { DV_NO_LABEL = -1 };
-
 typedef struct dv_loader dv_loader;
 
 /* Zeros are good for all but the batch. */
@@ -102,7 +99,7 @@ typedef struct dv_loader_options {
     uint64_t seed;
     int shuffle;   /* the order is another one in each epoch, given by seed and epoch alone; else that of the data */
     int augment;   /* images are varied, given by seed, epoch and index alone */
-    int drop_last; /* leave out the last batch if it is not full; else it is filled up */
+    int drop_last; /* leave out the last batch if it is not full */
 
     dv_augmentation augmentation; /* how images are varied */
     size_t side;                  /* of the images made, up to 1024; 0: the data's */
@@ -141,7 +138,8 @@ DV_API size_t dv_loader_batches(const dv_loader *loader);
 DV_API size_t dv_loader_corrupt(const dv_loader *loader);
 
 /* Makes a batch of an epoch: images [batch][side][side][3], normalised, and labels [batch]. `count` is how many
- * are real: the rest, in the last batch, are zeros with DV_NO_LABEL. Not from two threads at once.
+ * there are; in the last batch that may be fewer, and the memory behind them is left alone. Not from two threads at
+ * once.
  *
  * Workers guess that the next batch, and after the last the first of the next epoch, is asked for then; any other
  * may be, at the cost of making it while the caller waits.

@@ -142,6 +142,8 @@ typedef struct dv_train_options {
     size_t test_every;      /* test after every so many epochs, and after the last; 1 */
     uint64_t steps;         /* stop after so many steps of the optimizer in all; 0: never */
     size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536; 1 */
+    int drop_last;          /* leave out the images of an epoch that do not make a whole step; else the last step is of
+                               those there are, and each of its images has the same weight; 0 */
     double label_smoothing; /* 0 to less than 1; 0 */
     double average;         /* decay of the average of weights, 0 to less than 1; 0: none. The plan must have it too */
     double save_seconds;    /* save at least so often, not only after each epoch; 0: after epochs alone */
@@ -153,6 +155,10 @@ typedef struct dv_train_options {
 
 DV_API dv_train_options dv_train_options_default(void);
 DV_API dv_status dv_train_check(const dv_train_options *options, dv_error *error);
+
+/* Images of each epoch that are not trained on: with drop_last those that do not make a whole step, else those of a
+ * last batch that is too small for the run (dv_run_fewest_images). */
+DV_API size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_train_options *options);
 
 /* How far a training is: all of it that is not in the run. With both, a training goes on to the same bits as if it
  * had never stopped. */

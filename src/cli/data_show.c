@@ -88,6 +88,7 @@ static dv_status count(const settings *chosen, const dv_dataset *data, dv_error 
 typedef struct sheet {
     dv_loader *loader;
     size_t images, side, zoom, columns, rows;
+    size_t found;    /* images that there are */
     uint8_t *pixels; /* [images][side][side][3] */
     int32_t *labels;
     dv_picture picture;
@@ -97,8 +98,6 @@ static void draw(const dv_dataset *data, sheet *to, size_t index) {
     size_t width = to->side * to->zoom + GAP, height = width + CAPTION;
     size_t x = GAP + index % to->columns * width, y = GAP + index / to->columns * height;
     char text[64];
-    if (to->labels[index] == DV_NO_LABEL)
-        return;
     dv_picture_draw_image(&to->picture, x, y,
                           (const dv_colour *)(const void *)(to->pixels + index * to->side * to->side * 3), to->side,
                           to->side, to->zoom);
@@ -123,7 +122,6 @@ static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to,
                                  .augmentation = chosen->augmentation,
                                  .side = (size_t)chosen->side,
                                  .corrupt = warn};
-    size_t found;
     dv_status status = dv_loader_new(data, &options, &to->loader, error);
     if (status != DV_OK)
         return status;
@@ -131,7 +129,7 @@ static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to,
     to->labels = malloc(to->images * sizeof *to->labels);
     if (to->pixels == NULL || to->labels == NULL)
         return cli_error(error, DV_ERROR_MEMORY, "no memory for the images: show fewer");
-    return dv_loader_fill_bytes(to->loader, chosen->epoch, 0, to->pixels, to->labels, &found, error);
+    return dv_loader_fill_bytes(to->loader, chosen->epoch, 0, to->pixels, to->labels, &to->found, error);
 }
 
 static dv_status paint(const settings *chosen, const dv_dataset *data, sheet *to, dv_error *error) {
@@ -140,7 +138,7 @@ static dv_status paint(const settings *chosen, const dv_dataset *data, sheet *to
                                       GAP + to->rows * (tile + CAPTION + GAP), DV_WHITE, error);
     if (status != DV_OK)
         return status;
-    for (size_t i = 0; i < to->images; i++)
+    for (size_t i = 0; i < to->found; i++)
         draw(data, to, i);
     status = dv_picture_write(&to->picture, chosen->png, error);
     dv_picture_free(&to->picture);

@@ -214,6 +214,7 @@ static dv_status begin(void *context, dv_error *error) {
     s->begun = 1;
     train_screen_plan(&s->screen, &plan, s->loading);
     train_screen_scales(&s->screen, chosen, s->data);
+    train_screen_left_out(&s->screen, chosen, s->run, s->data);
     if (chosen->resume)
         train_screen_resume(&s->screen, &s->state, s->resumed);
     return DV_OK;

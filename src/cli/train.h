@@ -59,6 +59,10 @@ void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t
 /* That options make the test show images at another scale than training, where they do. */
 void train_screen_scales(train_screen *screen, const train_settings *settings, const dv_dataset *data);
 
+/* That a last batch is too small to be trained on, where it is. */
+void train_screen_left_out(train_screen *screen, const train_settings *settings, const dv_run *run,
+                           const dv_dataset *data);
+
 /* Where a training that goes on begins; `resumed` if there was a checkpoint. */
 void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed);
 

@@ -10,6 +10,8 @@
 
 enum { DETAILS_BYTES = 4096, DIFFERENCES_SHOWN = 20 };
 
+#define DROP_LAST "drop-last"
+
 const char *const train_precisions[] = {"f32", "bf16", NULL};
 
 int train_is_file(const char *path) {
@@ -59,6 +61,8 @@ static void fill_table(train_choice *choice) {
         {"precision", NULL, "of activations", CLI_WORD(&c->precision, train_precisions)},
         {"batch", "N", "images per batch", CLI_INTEGER(&c->batch, 1, 1 << 20)},
         {"accumulate", "N", "batches per step", CLI_INTEGER(&c->accumulate, 1, 65536)},
+        {DROP_LAST, NULL, "leave out images at the end of an epoch that do not make a whole step",
+         CLI_FLAG(&o->drop_last)},
         {"epochs", "N", "passes over the data", CLI_INTEGER(&c->epochs, 1, 100000)},
         {"test-every", "N", "test after every N epochs, and after the last", CLI_INTEGER(&c->test_every, 1, 100000)},
         {"steps", "N", "stop after so many steps; 0 for never", CLI_UNSIGNED(&c->steps)},
@@ -133,6 +137,17 @@ static int apply(train_choice *choice, const char *path, const dv_recipe *recipe
     return CLI_CONTINUE;
 }
 
+/* A run's own options, which are JSON, have every option there was: those of runs from before there was --drop-last
+ * left these images out. */
+static void apply_what_was_usual(train_choice *choice, const dv_recipe *recipe) {
+    const dv_recipe_line *line = dv_recipe_at(recipe, 0);
+    int is_run = line != NULL && line->line == 0, told = 0;
+    for (size_t i = 0; (line = dv_recipe_at(recipe, i)) != NULL; i++)
+        told = told || strcmp(line->name, DROP_LAST) == 0;
+    if (is_run && !told)
+        choice->settings.options.drop_last = 1;
+}
+
 /* Reads a recipe, or the options of the run in a folder. */
 static int read_recipe(train_choice *choice, const char *path, dv_recipe **recipe) {
     char config[TRAIN_PATH_BYTES];
@@ -140,6 +155,7 @@ static int read_recipe(train_choice *choice, const char *path, dv_recipe **recip
     snprintf(config, sizeof config, train_is_folder(path) ? "%s/" DV_FOLDER_CONFIG : "%s", path);
     if (dv_recipe_read(config, recipe, &error) != DV_OK)
         return cli_report(&error);
+    apply_what_was_usual(choice, *recipe);
     return apply(choice, config, *recipe);
 }
 

@@ -47,6 +47,16 @@ void train_screen_scales(train_screen *screen, const train_settings *settings, c
     fflush(stdout);
 }
 
+void train_screen_left_out(train_screen *screen, const train_settings *settings, const dv_run *run,
+                           const dv_dataset *data) {
+    size_t images = dv_train_left_out(run, data, &settings->options);
+    if (silent(screen) || settings->options.drop_last || images == 0)
+        return;
+    printf("the last batch of an epoch, of %zu image%s, is left out: batch norms of one value per image need %zu\n",
+           images, images == 1 ? "" : "s", dv_run_fewest_images(run));
+    fflush(stdout);
+}
+
 void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed) {
     if (silent(screen))
         return;

@@ -227,26 +227,19 @@ static void normalise(const dv_loader *loader, const uint8_t *bytes, size_t plac
         normalise_bf16(loader, bytes, (uint16_t *)images + place * loader->elements);
 }
 
-/* Writes a batch as numbers, and what fills it up. */
+/* Writes a batch as numbers. */
 static void write_batch(const dv_loader *loader, const dv_slot *slot, void *images, int32_t *labels) {
-    size_t size = loader->options.loader.batch, bytes = loader->elements * dv_type_bytes(loader->options.loader.type);
 #pragma omp parallel for schedule(static) if (loader->options.loader.workers == 0)
-    for (size_t place = 0; place < size; place++) {
-        labels[place] = place < slot->count ? slot->labels[place] : DV_NO_LABEL;
-        if (place < slot->count)
-            normalise(loader, slot->bytes + place * loader->elements, place, images);
-        else
-            memset((char *)images + place * bytes, 0, bytes);
+    for (size_t place = 0; place < slot->count; place++) {
+        labels[place] = slot->labels[place];
+        normalise(loader, slot->bytes + place * loader->elements, place, images);
     }
 }
 
 /* Copies a batch as it is. */
 static void copy_batch(const dv_loader *loader, const dv_slot *slot, void *images, int32_t *labels) {
-    size_t size = loader->options.loader.batch, bytes = slot->count * loader->elements;
-    memcpy(images, slot->bytes, bytes);
-    memset((uint8_t *)images + bytes, 0, size * loader->elements - bytes);
-    for (size_t place = 0; place < size; place++)
-        labels[place] = place < slot->count ? slot->labels[place] : DV_NO_LABEL;
+    memcpy(images, slot->bytes, slot->count * loader->elements);
+    memcpy(labels, slot->labels, slot->count * sizeof *labels);
 }
 
 /* Waits for a batch, and has it written. */

@@ -11,15 +11,12 @@ dv_status dv_check_input(dv_run *run, dv_error *error) {
                    map->rank, DV_DATA_CHANNELS);
 }
 
-static dv_loader_options loader_options(const dv_map *input, dv_split split, bool learning, uint64_t seed,
-                                        const dv_loading *loading) {
+static dv_loader_options loader_options(const dv_map *input, dv_split split, bool learning, const dv_loading *loading) {
     dv_loader_options options = {.split = split,
                                  .type = input->type,
                                  .batch = input->images,
-                                 .seed = seed,
                                  .shuffle = learning,
                                  .augment = learning,
-                                 .drop_last = learning,
                                  .side = input->sides[0]};
     if (loading != NULL) {
         options.augmentation = loading->augmentation;
@@ -32,15 +29,38 @@ static dv_loader_options loader_options(const dv_map *input, dv_split split, boo
     return options;
 }
 
-dv_status dv_make_loader(dv_run *run, const dv_dataset *data, dv_split split, bool learning, uint64_t seed,
-                         const dv_loading *loading, dv_loader **loader, dv_error *error) {
-    dv_loader_options options = loader_options(dv_run_input_map(run), split, learning, seed, loading);
-    return dv_loader_new(data, &options, loader, error);
+/* Images in the last batch of an epoch if it is not full, else 0. */
+static size_t last_images(const dv_run *run, const dv_dataset *data) {
+    return dv_dataset_describe(data).images[DV_TRAIN] % dv_run_input_map(run)->images;
+}
+
+static bool last_is_too_small(const dv_run *run, const dv_dataset *data) {
+    return last_images(run, data) < dv_run_fewest_images(run);
+}
+
+size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_train_options *options) {
+    if (options->drop_last)
+        return dv_dataset_describe(data).images[DV_TRAIN] % (dv_run_input_map(run)->images * options->accumulate);
+    return last_is_too_small(run, data) ? last_images(run, data) : 0;
+}
+
+dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_train_options *options, dv_loader **loader,
+                             dv_error *error) {
+    dv_loader_options how = loader_options(dv_run_input_map(run), DV_TRAIN, true, &options->loading);
+    how.seed = options->seed;
+    how.drop_last = options->drop_last || last_is_too_small(run, data);
+    return dv_loader_new(data, &how, loader, error);
+}
+
+dv_status dv_testing_loader(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
+                            dv_loader **loader, dv_error *error) {
+    dv_loader_options how = loader_options(dv_run_input_map(run), split, false, loading);
+    return dv_loader_new(data, &how, loader, error);
 }
 
 size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv_dataset *data) {
-    dv_loader_options learning = loader_options(input, DV_TRAIN, true, 0, loading);
-    dv_loader_options testing = loader_options(input, DV_TEST, false, 0, loading);
+    dv_loader_options learning = loader_options(input, DV_TRAIN, true, loading);
+    dv_loader_options testing = loader_options(input, DV_TEST, false, loading);
     return dv_loader_bytes(data, &learning) + dv_loader_bytes(data, &testing);
 }
 
@@ -101,7 +121,7 @@ dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_
     if (run == NULL || data == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "test: run, data or result is NULL");
     DV_TRY(dv_check_input(run, error));
-    DV_TRY(dv_make_loader(run, data, split, false, 0, loading, &loader, error));
+    DV_TRY(dv_testing_loader(run, data, split, loading, &loader, error));
     dv_status status = dv_test_epoch(run, loader, 1, 1, calls, &sum, error);
     dv_loader_free(loader);
     if (status == DV_ERROR_NONFINITE && error != NULL)

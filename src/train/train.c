@@ -5,6 +5,7 @@
  * an earlier one left goes on to the same bits. */
 #include <division/train.h>
 
+#include "base/sizes.h"
 #include "base/status.h"
 #include "train/loop.h"
 
@@ -76,7 +77,7 @@ static dv_status check_state(const training *t, uint64_t steps_per_epoch, dv_err
     if (state->steps_per_epoch != steps_per_epoch)
         return dv_fail(error, DV_ERROR_OPTION,
                        "an epoch has %llu steps, but had %llu in what was trained so far: go on with the same data, "
-                       "batch and accumulation, or begin a new training",
+                       "batch, accumulation and --drop-last, or begin a new training",
                        (unsigned long long)steps_per_epoch, (unsigned long long)state->steps_per_epoch);
     if (state->step_images != 0 && state->step_images != step_images(t))
         return dv_fail(error, DV_ERROR_OPTION,
@@ -179,16 +180,24 @@ static dv_status explain(const training *t, dv_error *error, dv_status status, u
         (unsigned long long)step, error->text, rate, t->options->schedule.warmup > 0 ? "longer warm-up" : "warm-up");
 }
 
-/* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all. */
-static dv_status run_batch(training *t, size_t index, uint64_t number, double rate, dv_tally *sum, dv_error *error) {
+/* Images of the batches first .. last - 1 of an epoch. */
+static size_t images_of(const training *t, size_t first, size_t last) {
+    size_t batch = dv_run_input_map(t->run)->images;
+    return dv_smaller(last * batch, t->data_images) - first * batch;
+}
+
+/* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all, which has `share`
+ * of the step's images. */
+static dv_status run_batch(training *t, size_t index, uint64_t number, double share, double rate, dv_tally *sum,
+                           dv_error *error) {
     const dv_train_options *options = t->options;
     dv_step_result result;
     size_t count;
     DV_TRY(dv_loader_fill(t->loader, epoch_of(t->state), index, dv_run_input(t->run), dv_run_labels(t->run), &count,
                           error));
+    DV_TRY(dv_run_set_images(t->run, count, error));
     dv_mix_batch(&options->mix, options->seed, number, t->run);
-    dv_status status =
-        dv_run_train(t->run, number, (float)options->label_smoothing, 1 / (float)options->accumulate, &result, error);
+    dv_status status = dv_run_train(t->run, number, (float)options->label_smoothing, (float)share, &result, error);
     if (status == DV_OK && !(result.loss <= LARGEST_LOSS))
         status = dv_fail(error, DV_ERROR_NONFINITE, "training diverges: the loss is %.3g", result.loss);
     if (status != DV_OK)
@@ -199,11 +208,14 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double ra
 
 /* One step of the optimizer. Its images are in the state when it is done, not before. */
 static dv_status step(training *t, double rate, dv_error *error) {
-    size_t accumulate = t->options->accumulate, done = steps_in_epoch(t->state);
+    size_t accumulate = t->options->accumulate, first = steps_in_epoch(t->state) * accumulate;
+    size_t last = dv_smaller(first + accumulate, dv_loader_batches(t->loader));
     dv_train_state *state = t->state;
     dv_tally sum = {0};
-    for (size_t i = 0; i < accumulate; i++)
-        DV_TRY(run_batch(t, done * accumulate + i, state->step * accumulate + i, rate, &sum, error));
+    for (size_t i = first; i < last; i++) {
+        double share = (double)images_of(t, i, i + 1) / (double)images_of(t, first, last);
+        DV_TRY(run_batch(t, i, state->step * accumulate + i - first, share, rate, &sum, error));
+    }
     dv_sgd_step(&t->options->sgd, rate, t->run);
     if (t->options->average > 0)
         dv_average_step(t->options->average, state->step, t->run);
@@ -332,13 +344,14 @@ static bool test_is_due(const dv_train_state *state) {
 /* Everything that can be wrong with the call is known when this returns. */
 static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     const dv_train_options *options = t->options;
-    DV_TRY(dv_make_loader(t->run, data, DV_TRAIN, true, options->seed, &options->loading, &t->loader, error));
-    DV_TRY(dv_make_loader(t->run, data, DV_TEST, false, 0, &options->loading, &t->test_loader, error));
+    DV_TRY(dv_learning_loader(t->run, data, options, &t->loader, error));
+    DV_TRY(dv_testing_loader(t->run, data, DV_TEST, &options->loading, &t->test_loader, error));
     t->data_images = dv_dataset_describe(data).images[DV_TRAIN];
-    uint64_t steps = dv_loader_batches(t->loader) / options->accumulate;
-    if (steps == 0)
+    size_t batches = dv_loader_batches(t->loader);
+    uint64_t steps = options->drop_last ? batches / options->accumulate : dv_divide_up(batches, options->accumulate);
+    if (batches < options->accumulate)
         return dv_fail(error, DV_ERROR_OPTION, "accumulate: %zu: an epoch has %zu batches: use at most as many",
-                       options->accumulate, dv_loader_batches(t->loader));
+                       options->accumulate, batches);
     DV_TRY(check_state(t, steps, error));
     t->state->steps_per_epoch = steps;
     t->state->step_images = step_images(t);
@@ -373,6 +386,7 @@ dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, con
     dv_status status = begin(&t, data, error);
     if (status == DV_OK)
         status = run_epochs(&t, result, error);
+    (void)dv_run_set_images(run, dv_run_input_map(run)->images, NULL);
     dv_loader_free(t.loader);
     dv_loader_free(t.test_loader);
     return status;
