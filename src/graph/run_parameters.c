@@ -88,7 +88,7 @@ static dv_status fill_buffers(dv_run *run, size_t i, dv_error *error) {
     for (size_t k = 0; k < layer->buffer_count; k++) {
         const dv_buffer *b = &layer->buffers[k];
         float *data = run->arrays[i].buffers[k] = dv_run_piece(run, where->buffers[k]);
-        for (size_t j = 0; j < b->count; j++)
+        for (size_t j = 0; data && j < b->count; j++)
             data[j] = b->start;
         DV_TRY(add_parameter(run, layer->name, b->name, 1, &b->count, b->count, data, NULL, NULL,
                              dv_run_piece(run, where->buffer_average[k]), error));
