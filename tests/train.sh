@@ -51,9 +51,9 @@ last dropped 2 rest --drop-last
 holds dropped/config.json '*"drop-last": true, *'
 last again 2 dropped
 # A run of before there was the option left the rest out; a recipe that says nothing does not.
-sed 's/"drop-last": false, //' rest/config.json >before.json
-last before 2 before.json
-last asked 3 before.json --drop-last=no
+sed 's/"drop-last": false, //' rest/config.json >earlier.json
+last earlier 2 earlier.json
+last asked 3 earlier.json --drop-last=no
 printf 'model = resnet20\ndata = synthetic:side=8,train=18,test=8\nbatch = 8\n' >silent
 last silence 3 silent
 # The last maps are of one pixel here: one image has no variance.
@@ -121,9 +121,9 @@ for method in none division division:bits=4,block=4 division:dither=subtractive,
         prints '{"epoch": 1, *}'
     done
 done
-run "${tiny[@]}" --data synthetic:train=40,test=8 --epochs 4 --accumulate 2 --schedule step:every=2,factor=0.5 --warmup 0.5 --nesterov --label-smoothing 0.1 --classes 12 --steps 7 --quiet --out options
+run "${tiny[@]}" --data synthetic:train=40,test=8 --epochs 4 --accumulate 2 --schedule step:every=2,factor=0.5 --warmup 0.5 --nesterov --label-smoothing 0.1 --classes 12 --steps 11 --quiet --out options
 prints ''
-[[ $(values steps options/log.jsonl | tr '\n' ' ') == '2 4 6 7 ' ]] || complain "steps are not 2 4 6 7"
+[[ $(values steps options/log.jsonl | tr '\n' ' ') == '3 6 9 11 ' ]] || complain "steps are not 3 6 9 11"
 [[ $(values learning_rate options/log.jsonl | tr '\n' ' ') == '0.1 0.1 0.05 0.05 ' ]] || complain "learning rates are not 0.1 0.1 0.05 0.05"
 holds options/log.jsonl '*"complete": false}'
 
@@ -289,7 +289,7 @@ fails 2 "--resume and --replace contradict each other: give one of them"
 run --resume whole --seed 7 --quiet
 fails 2 "seed: 7: what was trained so far had 1: go on with that, or begin a new training"
 run --resume whole --batch 16 --quiet
-fails 2 "an epoch has 2 steps, but had 4 in what was trained so far: go on with the same data, batch and accumulation, or begin a new training"
+fails 2 "a step takes 16 images, but took 8 in what was trained so far: go on with the same batch times accumulation, or begin a new training"
 run --resume whole --batch 7 --quiet
 fails 2 "a step takes 7 images, but took 8 in what was trained so far: go on with the same batch times accumulation, or begin a new training"
 run --resume whole --data synthetic:side=8,train=33,test=8 --quiet

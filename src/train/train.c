@@ -74,21 +74,21 @@ static dv_status check_state(const training *t, uint64_t steps_per_epoch, dv_err
         return dv_fail(error, DV_ERROR_OPTION,
                        "seed: %llu: what was trained so far had %llu: go on with that, or begin a new training",
                        (unsigned long long)t->options->seed, (unsigned long long)state->seed);
-    if (state->steps_per_epoch != steps_per_epoch)
-        return dv_fail(error, DV_ERROR_OPTION,
-                       "an epoch has %llu steps, but had %llu in what was trained so far: go on with the same data, "
-                       "batch, accumulation and --drop-last, or begin a new training",
-                       (unsigned long long)steps_per_epoch, (unsigned long long)state->steps_per_epoch);
-    if (state->step_images != 0 && state->step_images != step_images(t))
-        return dv_fail(error, DV_ERROR_OPTION,
-                       "a step takes %llu images, but took %llu in what was trained so far: go on with the same batch "
-                       "times accumulation, or begin a new training",
-                       (unsigned long long)step_images(t), (unsigned long long)state->step_images);
     if (state->data_images != 0 && state->data_images != t->data_images)
         return dv_fail(error, DV_ERROR_OPTION,
                        "the data has %zu images, but had %llu in what was trained so far: go on with the same data, or "
                        "begin a new training",
                        t->data_images, (unsigned long long)state->data_images);
+    if (state->step_images != 0 && state->step_images != step_images(t))
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "a step takes %llu images, but took %llu in what was trained so far: go on with the same batch "
+                       "times accumulation, or begin a new training",
+                       (unsigned long long)step_images(t), (unsigned long long)state->step_images);
+    if (state->steps_per_epoch != steps_per_epoch)
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "an epoch has %llu steps, but had %llu in what was trained so far: go on with the same data, "
+                       "batch, accumulation and --drop-last, or begin a new training",
+                       (unsigned long long)steps_per_epoch, (unsigned long long)state->steps_per_epoch);
     return DV_OK;
 }
 
