@@ -233,6 +233,7 @@ static void one_value_has_no_variance(void **state) {
     train(run, 2, 0);
     feed(run, 1, 0);
     assert_fails(dv_run_train(run, 0, 0, 1, &result, &error), DV_ERROR_UNSUPPORTED, "norm: one value per channel");
+    feed(run, 1, 0);
     assert_ok(dv_run_evaluate(run, &result, &error));
     dv_run_free(run);
     dv_plan_free(plan);

@@ -127,6 +127,16 @@ static int take_number(lines *from, const char *name, size_t most, size_t *numbe
     return *number <= most;
 }
 
+/* Text that is not terminated, terminated; NULL if memory ran out. */
+static char *copy_of(const char *text, size_t bytes) {
+    char *copy = malloc(bytes + 1);
+    if (copy != NULL) {
+        memcpy(copy, text, bytes);
+        copy[bytes] = '\0';
+    }
+    return copy;
+}
+
 static dv_status read_classes(lines *from, dv_lmdb_description *to, size_t classes, dv_error *error) {
     const char *value;
     size_t bytes;
@@ -138,7 +148,7 @@ static dv_status read_classes(lines *from, dv_lmdb_description *to, size_t class
     for (; to->classes < classes; to->classes++) {
         if (!take(from, "class", &value, &bytes))
             return dv_fail(error, DV_ERROR_FORMAT, "the description has %zu of %zu classes", to->classes, classes);
-        to->class_names[to->classes] = strndup(value, bytes);
+        to->class_names[to->classes] = copy_of(value, bytes);
         if (to->class_names[to->classes] == NULL)
             return dv_fail(error, DV_ERROR_MEMORY, "no memory for the names of %zu classes: free some", classes);
     }
