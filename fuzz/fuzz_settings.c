@@ -1,5 +1,6 @@
 /* Fuzzes the texts that name a data set, a schedule or a method. What is accepted must be within its bounds and work;
  * what is not must leave the target alone and say why in one line. */
+#include "base/option_text.h"
 #include "graph/method.h"
 
 #include <division/train.h>
@@ -42,8 +43,9 @@ static void try_method(const char *text) {
         return;
     }
     REQUIRE(strncmp(text, method.kind->name, strlen(method.kind->name)) == 0);
-    if (method.kind->packs)
-        REQUIRE(method.codec.kind == method.input.kind && method.codec.kind == method.source.kind);
+    REQUIRE((method.kind->codec != NULL) == (method.codec.kind != NULL));
+    for (size_t i = 0; i < method.kind->option_count; i++)
+        REQUIRE(dv_option_allows(&method.kind->options[i], method.options[i]));
 }
 
 static void try_data(const char *text) {
