@@ -38,7 +38,7 @@ typedef struct bench_mode {
     bool accumulate;       /* add to what is in the gradients: then it is subtracted again */
     const char *codec;     /* that kept inputs are packed with; NULL: kept exact */
     bool decoded;          /* with codec: kept exact, but as they come out of it */
-    bool bits_from_output; /* no output_bits are asked for: they are made of the exact output */
+    bool bits_from_output; /* no output_mask are asked for: they are made of the exact output */
     unsigned unwanted;     /* bit i: the gradient of input i is not wanted */
     bool inference;        /* forward only, with running statistics */
 } bench_mode;
@@ -53,7 +53,7 @@ typedef struct bench_array {
 typedef struct bench_result {
     size_t count;
     bench_array arrays[BENCH_MAX_ARRAYS];
-    uint8_t *bits; /* output_bits, or NULL */
+    uint8_t *bits; /* output_mask, or NULL */
     size_t bits_bytes;
 } bench_result;
 
@@ -251,7 +251,7 @@ typedef struct bench_memory {
 } bench_memory;
 
 static inline size_t bench_bits_bytes(const bench *b) {
-    return b->layer.output.images * dv_bits_stride(&b->layer.output);
+    return b->layer.output.images * dv_mask_stride(&b->layer.output);
 }
 
 static inline void bench_memory_init(const bench *b, const bench_mode *mode, bench_memory *m) {
@@ -294,12 +294,12 @@ static inline void *bench_forward(bench *b, const bench_mode *mode, bench_memory
     for (size_t i = 0; i < b->of->input_count; i++)
         inputs[i] = m->inputs[i];
     bench_reset_buffers(b);
-    bool bits = b->layer.output_need == DV_NEED_BITS && !mode->bits_from_output;
+    bool bits = b->layer.output_need == DV_NEED_MASK && !mode->bits_from_output;
     dv_forward call = {.images = b->images,
                        .arrays = &b->arrays,
                        .inputs = inputs,
                        .output = mode->in_place ? m->inputs[0] : m->output,
-                       .output_bits = bits ? m->bits : NULL,
+                       .output_mask = bits ? m->bits : NULL,
                        .saved = mode->inference ? NULL : m->saved,
                        .workspace = m->forward_workspace,
                        .training = !mode->inference,
@@ -388,7 +388,7 @@ static inline void bench_recompute(bench *b, bench_memory *m, const void *output
                     .arrays = &b->arrays,
                     .inputs = needed,
                     .saved = m->saved};
-    kept.bits = b->layer.output_need == DV_NEED_BITS ? m->bits : NULL;
+    kept.bits = b->layer.output_need == DV_NEED_MASK ? m->bits : NULL;
     kept.workspace = guarded_new(b->layer.recompute_bytes);
     for (size_t first = 0; first < b->images; first += at_once) {
         size_t count = b->images - first < at_once ? b->images - first : at_once;
@@ -437,8 +437,8 @@ static inline bench_result bench_run(bench *b, const bench_mode *mode) {
     bench_add(&result, "output", 0, b->type, output, bench_elements(b, &b->layer.output));
     for (size_t p = 0; p < b->layer.buffer_count; p++)
         bench_add(&result, "buffer", p, DV_F32, b->arrays.buffers[p], b->layer.buffers[p].count);
-    if (b->layer.output_need == DV_NEED_BITS && !mode->bits_from_output) {
-        size_t stride = dv_bits_stride(&b->layer.output), bytes = (dv_map_image_elements(&b->layer.output) + 7) / 8;
+    if (b->layer.output_need == DV_NEED_MASK && !mode->bits_from_output) {
+        size_t stride = dv_mask_stride(&b->layer.output), bytes = (dv_map_image_elements(&b->layer.output) + 7) / 8;
         result.bits_bytes = bytes * b->images;
         result.bits = malloc(result.bits_bytes);
         assert_non_null(result.bits);
@@ -539,7 +539,7 @@ static inline void bench_expect(bench *b, const char *what, bench_mode mode, con
     bench_result got = bench_run(b, &mode);
     bench_compare(b->of, what, &got, expected, tolerance);
     if (got.bits && expected->bits && tolerance == 0 && memcmp(got.bits, expected->bits, got.bits_bytes) != 0)
-        fail_msg("%s: %s: output_bits differ", bench_text(b->of), what);
+        fail_msg("%s: %s: output_mask differ", bench_text(b->of), what);
     bench_result_free(&got);
 }
 
@@ -557,7 +557,7 @@ static inline void bench_check_modes(bench *b, const bench_result *plain) {
         bench_expect(b, "one gradient wanted, accumulated", (bench_mode){.unwanted = ~(1u << i), .accumulate = true},
                      plain, rounding);
     }
-    if (b->layer.output_need == DV_NEED_BITS)
+    if (b->layer.output_need == DV_NEED_MASK)
         bench_expect(b, "bits from the output", (bench_mode){.bits_from_output = true}, plain, exact);
 }
 

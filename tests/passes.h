@@ -61,15 +61,15 @@ static inline float *computed(dv_pass_kind kind, const dv_convolution_shape *sha
     omp_set_num_threads(threads);
     assert_ok(dv_pass_new(&pass, kind, shape, "conv", &error));
     omp_set_num_threads(before);
-    void *packed = guarded_new(pass->weights_bytes), *scratchpad = guarded_new(pass->scratchpad_bytes);
-    dv_pass_arrays arrays = {.src = src, .dst = dst, .bias = bias, .gradient = numbers[2], .scratchpad = scratchpad};
+    void *packed = guarded_new(pass->weights_bytes), *workspace = guarded_new(pass->workspace_bytes);
+    dv_pass_arrays arrays = {.src = src, .dst = dst, .bias = bias, .gradient = numbers[2], .workspace = workspace};
     if (kind != DV_PASS_BACKWARD_WEIGHTS)
-        assert_ok(dv_pass_pack_weights(pass, numbers[2], packed, scratchpad, &arrays.weights, &error));
+        assert_ok(dv_pass_pack_weights(pass, numbers[2], packed, workspace, &arrays.weights, &error));
     assert_ok(dv_pass_run(pass, &arrays, &error));
     numbers_of(shape->type, dst, dst_count, numbers[0]);
     numbers_of(shape->type, src, src_count, numbers[1]);
     guarded_free(packed, pass->weights_bytes);
-    guarded_free(scratchpad, pass->scratchpad_bytes);
+    guarded_free(workspace, pass->workspace_bytes);
     guarded_free(dst, dst_count * dv_type_bytes(shape->type));
     guarded_free(src, src_count * dv_type_bytes(shape->type));
     dv_pass_free(pass);

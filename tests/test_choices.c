@@ -41,7 +41,7 @@ static dv_run *train(dv_graph *graph, const char *method) {
             ((float *)dv_run_input(run))[i] = (float)((uint32_t)(i + step) * 2654435761u >> 16) * 0x1p-16f - 0.5f;
         for (size_t i = 0; i < map->images; i++)
             dv_run_labels(run)[i] = (int32_t)(i % 10);
-        assert_ok(dv_run_train(run, step, 0, 1, &result, &error));
+        assert_ok(dv_run_train(run, &(dv_step){.batch = step}, &result, &error));
     }
     dv_plan_free(plan);
     return run;
@@ -113,7 +113,7 @@ static dv_status choose_masks(dv_plan *plan, dv_error *error) {
     (void)error;
     for (int i = 0; i < (int)plan->graph->layer_count; i++) {
         const dv_graph_layer *node = &plan->graph->layers[i];
-        if (node->layer.output_need == DV_NEED_BITS) {
+        if (node->layer.output_need == DV_NEED_MASK) {
             dv_plan_ask(plan, node->inputs[0], (dv_readers){i, i});
             dv_plan_mask_in(plan, node->output, node->inputs[0]);
         }

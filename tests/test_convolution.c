@@ -164,10 +164,10 @@ static void parameters(void **state) {
     assert_int_equal(weight->rank, 4);
     assert_memory_equal(weight->shape, shape, sizeof shape);
     assert_int_equal(weight->count, 18 * 4 * 3 * 5);
-    assert_int_equal(weight->init, DV_INIT_FAN_OUT);
+    assert_int_equal(weight->initialisation, DV_INITIALISE_FAN_OUT);
     assert_int_equal(weight->fan, 18 * 3 * 5);
     assert_int_equal(bias->count, 18);
-    assert_int_equal(bias->init, DV_INIT_UNIFORM);
+    assert_int_equal(bias->initialisation, DV_INITIALISE_UNIFORM);
     assert_int_equal(bias->fan, 4 * 3 * 5);
     assert_int_equal(layer.output.sides[0], 7);
     assert_int_equal(layer.output.sides[1], 3);
@@ -176,17 +176,17 @@ static void parameters(void **state) {
     assert_int_equal(layer.output_need, DV_NEED_NOTHING);
     c.options.first_weights = DV_FIRST_WEIGHTS_UNIFORM;
     assert_ok(dv_convolution.infer(&layer, &error));
-    assert_int_equal(weight->init, DV_INIT_UNIFORM);
+    assert_int_equal(weight->initialisation, DV_INITIALISE_UNIFORM);
     assert_int_equal(weight->fan, 4 * 3 * 5);
 }
 
-/* output_bits, where the graph asks for them. */
+/* output_mask, where the graph asks for them. */
 static void bits_of_the_output(void **state) {
     (void)state;
     layer_case of = case_of(&cases[7]);
     bench b;
     bench_init(&b, &of, DV_F32, false);
-    b.layer.output_need = DV_NEED_BITS;
+    b.layer.output_need = DV_NEED_MASK;
     bench_result result = bench_run(&b, &(bench_mode){0});
     size_t elements = dv_map_image_elements(&b.layer.output), set = 0, positive = 0;
     for (size_t i = 0; i < result.bits_bytes; i++)

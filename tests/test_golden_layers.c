@@ -61,7 +61,7 @@ static void assert_close(const char *what, size_t index, double got, double expe
 static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, float **output, float **gradient) {
     size_t in = dv_map_elements(&layer->inputs[0]), out = dv_map_elements(&layer->output);
     float *diff = values(out, 77);
-    void *saved = guarded_new(layer->saved_bytes), *bits = guarded_new(IMAGES * dv_bits_stride(&layer->output));
+    void *saved = guarded_new(layer->saved_bytes), *bits = guarded_new(IMAGES * dv_mask_stride(&layer->output));
     void *work = guarded_new(layer->forward_workspace_bytes + layer->backward_workspace_bytes);
     *output = guarded_new(out * sizeof(float));
     *gradient = guarded_new(in * sizeof(float));
@@ -69,7 +69,7 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
                           .arrays = arrays,
                           .inputs = (const void *[]){x},
                           .output = *output,
-                          .output_bits = layer->output_need == DV_NEED_BITS ? bits : NULL,
+                          .output_mask = layer->output_need == DV_NEED_MASK ? bits : NULL,
                           .saved = saved,
                           .workspace = work,
                           .training = true};
@@ -88,7 +88,7 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
     assert_ok(layer->kind->backward(layer, &backward, &error));
     guarded_free(diff, out * sizeof(float));
     guarded_free(saved, layer->saved_bytes);
-    guarded_free(bits, IMAGES * dv_bits_stride(&layer->output));
+    guarded_free(bits, IMAGES * dv_mask_stride(&layer->output));
     guarded_free(work, layer->forward_workspace_bytes + layer->backward_workspace_bytes);
 }
 

@@ -52,7 +52,7 @@ static void fill_batch(dv_run *run) {
 static dv_status step(network *n, dv_error *error) {
     dv_step_result result;
     fill_batch(n->run);
-    return dv_run_train(n->run, 0, 0, 1, &result, error);
+    return dv_run_train(n->run, &(dv_step){.batch = 0}, &result, error);
 }
 
 /* ---- layers that write too far --------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static dv_status harmful_forward(const dv_layer *layer, const dv_forward *call, 
     if (!done->backward && done->where == OUTPUT)
         do_harm(call->output, dv_map_bytes(map));
     if (!done->backward && done->where == BITS)
-        do_harm(call->output_bits, map->images * dv_bits_stride(map));
+        do_harm(call->output_mask, map->images * dv_mask_stride(map));
     return status;
 }
 
@@ -151,7 +151,7 @@ static void callers_are_watched_too(void **state) {
     assert_ok(step(&n, &error));
     fill_batch(n.run);
     write_behind(dv_run_labels(n.run), 3 * sizeof(int32_t));
-    assert_fails(dv_run_train(n.run, 0, 0, 1, &result, &error), DV_ERROR_BUFFER,
+    assert_fails(dv_run_train(n.run, &(dv_step){.batch = 0}, &result, &error), DV_ERROR_BUFFER,
                  "whoever filled in the batch wrote 1 bytes past the end of the input's labels");
     network_free(n);
     n = run_of(small_graph(), "division", &red_zones);

@@ -14,7 +14,7 @@ static void zeros_stay_zeros(void **state) {
         dv_map map = {types[t], DV_NHWC, 5, 24, 2, {9, 13}};
         size_t count = dv_map_elements(&map), image = dv_map_image_elements(&map), element = dv_type_bytes(map.type);
         char *value = calloc(count, element), *plain = calloc(count, element), *cleared = calloc(count, element);
-        uint8_t *bits = calloc(map.images, dv_bits_stride(&map));
+        uint8_t *bits = calloc(map.images, dv_mask_stride(&map));
         dv_kept kept = {.access = &dv_keep_packed.access,
                         .map = map,
                         .zero_outside = true,

@@ -48,7 +48,7 @@ static void special_values(void **state) {
             continue;
         dv_isa_force((dv_isa)isa);
         dv_forward call = {
-            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
+            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = bits, .training = true};
         assert_ok(dv_leaky_relu.forward(&layer, &call, &error));
         assert_true(isnan(output[0]) && isnan(output[1]));
         assert_true(output[2] == INFINITY && output[3] == -INFINITY && output[6] > 0);
@@ -70,7 +70,7 @@ static void images_that_are_there(void **state) {
     dv_layer layer = {.kind = &dv_leaky_relu, .name = "tested", .options = &fifth, .input_count = 1, .inputs = &map};
     assert_ok(dv_leaky_relu.infer(&layer, &error));
     dv_forward forward = {
-        .images = 1, .inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
+        .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = bits, .training = true};
     assert_ok(dv_leaky_relu.forward(&layer, &forward, &error));
     assert_memory_equal(output, ((float[]){-1 * 0.2f, 2, 9, 9}), sizeof output);
     dv_kept kept = {.map = map, .bits = bits, .mask = &dv_keep_mask.access, .mask_in = &kept};
@@ -143,7 +143,7 @@ static dv_run *run_after_step(const char *method, double *loss) {
         ((float *)dv_run_input(run))[i] = bench_number(7, i, count);
     for (int32_t i = 0; i < 4; i++)
         dv_run_labels(run)[i] = i;
-    assert_ok(dv_run_train(run, 0, 0, 1, &result, &error));
+    assert_ok(dv_run_train(run, &(dv_step){.batch = 0}, &result, &error));
     *loss = result.loss;
     dv_plan_free(plan);
     dv_graph_free(graph);

@@ -35,7 +35,7 @@ static void special_values(void **state) {
         dv_isa before = dv_isa_current();
         dv_isa_force((dv_isa)isa);
         dv_forward call = {
-            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_bits = bits, .training = true};
+            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = bits, .training = true};
         assert_ok(dv_relu.forward(&layer, &call, &error));
         assert_true(isnan(output[0]) && isnan(output[1]) && isinf(output[2]) && output[6] > 0);
         for (size_t i = 3; i < 8; i++)

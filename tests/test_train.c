@@ -19,7 +19,7 @@ typedef struct fixture {
     dv_run *run;
     dv_dataset *data;
     dv_train_options options;
-    dv_train_calls calls;
+    dv_train_callbacks callbacks;
     dv_train_state state;
     dv_train_result result;
     size_t begun, records, steps, tests, saves;
@@ -94,7 +94,7 @@ static fixture *fixture_with(const char *method, size_t batch, layers with, cons
     f->options.epochs = 3;
     f->state = dv_train_state_default();
     f->slowest = INFINITY;
-    f->calls = (dv_train_calls){count_begin, count_step, keep_record, count_save, f, &f->stop};
+    f->callbacks = (dv_train_callbacks){count_begin, count_step, keep_record, count_save, f, &f->stop};
     build(f, method, batch, with, data);
     return f;
 }
@@ -112,7 +112,7 @@ static void fixture_free(fixture *f) {
 }
 
 static void train(fixture *f) {
-    assert_ok(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error));
+    assert_ok(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error));
 }
 
 /* Fails unless both have the same parameters and statistics to the last bit. */
@@ -263,19 +263,19 @@ static void test_other_states(void **state) {
     train(f);
     assert_true(f->steps == steps && f->result.last.epoch == 0);
     f->options.seed++;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error),
                  DV_ERROR_OPTION, "seed: 2: what was trained so far had 1");
     f->options.seed--;
     f->state.steps_per_epoch = 11;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error),
                  DV_ERROR_OPTION, "an epoch has 10 steps, but had 11");
     f->state.steps_per_epoch = 10;
     f->state.step_images++;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error),
                  DV_ERROR_OPTION, "images, but took");
     f->state.step_images = 0; /* as in a checkpoint of before */
     f->state.data_images++;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error),
                  DV_ERROR_OPTION, "images, but had");
     f->state.data_images = 0;
     train(f);
@@ -431,7 +431,7 @@ static void test_does_not_begin(void **state) {
     assert_true(f->result.stopped && f->begun == 0 && f->saves == 0 && f->records == 0);
     f->stop = 0;
     f->options.loading.resize = SIDE - 1;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error),
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error),
                  DV_ERROR_OPTION, "resize");
     assert_int_equal(f->begun, 0);
     fixture_free(f);
@@ -440,9 +440,9 @@ static void test_does_not_begin(void **state) {
 static void test_failures(void **state) {
     (void)state;
     fixture *f = fixture_new("none");
-    f->calls.epoch = refuse;
-    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error), DV_ERROR_IO,
-                 "enough");
+    f->callbacks.epoch = refuse;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error),
+                 DV_ERROR_IO, "enough");
     assert_int_equal(f->steps, 10);
     f->options.accumulate = 11;
     assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
@@ -469,7 +469,7 @@ static void test_failures(void **state) {
 static void expect_explosion(fixture *f, const char *what, const char *advice) {
     dv_error error = {0};
     f->options.schedule.kind = DV_SCHEDULE_CONSTANT;
-    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->calls, &f->state, &f->result, &error);
+    dv_status status = dv_train(f->run, f->plan, f->data, &f->options, &f->callbacks, &f->state, &f->result, &error);
     assert_int_equal(status, DV_ERROR_NONFINITE);
     if (strncmp(error.text, "step ", 5) != 0 || !strstr(error.text, what) || !strstr(error.text, advice))
         fail_msg("\"%s\": expected \"step\", \"%s\" and \"%s\"", error.text, what, advice);

@@ -103,12 +103,12 @@ typedef struct dv_loader_options {
 
     dv_augmentation augmentation; /* how images are varied */
     size_t side;                  /* of the images made, up to 1024; 0: the data's */
-    size_t resize;  /* the shorter side before the middle is taken of an image that is not varied, `side` to 2048;
-                       0: the scale that variation shows images at: 8/7 of the side for photographs of which parts
-                       are resized, else the side itself */
-    size_t workers; /* threads that make batches ahead, up to 256; 0: the calling thread and its OpenMP team make
-                       them when they are asked for */
-    size_t ahead;   /* batches that they make ahead, up to 64; 0: 2 */
+    size_t resize;   /* the shorter side before the middle is taken of an image that is not varied, `side` to 2048;
+                        0: the scale that variation shows images at: 8/7 of the side for photographs of which parts
+                        are resized, else the side itself */
+    size_t workers;  /* threads that make batches ahead, up to 256; 0: the calling thread and its OpenMP team make
+                        them when they are asked for */
+    size_t prefetch; /* batches that they make ahead, up to 64; 0: 2 */
 
     /* Told, in the thread that calls dv_loader_fill, of each corrupt image: what it is and what is wrong. May be
      * NULL. */

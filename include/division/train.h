@@ -5,7 +5,7 @@
  *     dv_train_options options = dv_train_options_default();
  *     dv_schedule_parse("cosine", &options.schedule, &error);
  *     dv_train_state state = dv_train_state_default();
- *     dv_train(run, plan, data, &options, &calls, &state, &result, &error);
+ *     dv_train(run, plan, data, &options, &callbacks, &state, &result, &error);
  *
  * The same seed, options, number of threads and instruction set give the same bits with the same oneDNN on the same
  * kind of processor. Another number of threads gives other sums in oneDNN's convolutions, and so other weights. */
@@ -128,7 +128,7 @@ DV_API void dv_mix_batch(const dv_mix_options *options, uint64_t seed, uint64_t 
 typedef struct dv_loading {
     dv_augmentation augmentation; /* of images that are learnt from */
     size_t resize;                /* of images that are tested with */
-    size_t workers, ahead;
+    size_t workers, prefetch;
     void (*corrupt)(void *context, const char *text);
     void *context;
 } dv_loading;
@@ -209,7 +209,7 @@ typedef struct dv_train_progress {
 } dv_train_progress;
 
 /* Who is told. Any may be NULL. Failures of those that can fail end training. */
-typedef struct dv_train_calls {
+typedef struct dv_train_callbacks {
     dv_status (*begin)(void *context, dv_error *error); /* before the first step: nothing is wrong with the call */
     void (*progress)(void *context, const dv_train_progress *progress);
     dv_status (*epoch)(void *context, const dv_epoch_record *record, dv_error *error);
@@ -217,7 +217,7 @@ typedef struct dv_train_calls {
                       dv_error *error); /* after `epoch`, and when stopped */
     void *context;
     const volatile sig_atomic_t *stop; /* asked for before every step: not 0 ends training, which is no failure */
-} dv_train_calls;
+} dv_train_callbacks;
 
 typedef struct dv_train_result {
     dv_epoch_record last; /* epoch 0: there was none */
@@ -230,7 +230,8 @@ typedef struct dv_train_result {
  * data's. A loss that is not finite, or more than a million, is
  * DV_ERROR_NONFINITE with step and learning rate. */
 DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
-                          const dv_train_calls *calls, dv_train_state *state, dv_train_result *result, dv_error *error);
+                          const dv_train_callbacks *callbacks, dv_train_state *state, dv_train_result *result,
+                          dv_error *error);
 
 /* What a test found. */
 typedef struct dv_test_result {
@@ -239,10 +240,10 @@ typedef struct dv_test_result {
     size_t images;
 } dv_test_result;
 
-/* Tests the run on a split, with running statistics. `loading` and `calls` may be NULL; of the callbacks `progress` and
- * `stop` count. */
+/* Tests the run on a split, with running statistics. `loading` and `callbacks` may be NULL; of the callbacks `progress`
+ * and `stop` count. */
 DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
-                         const dv_train_calls *calls, dv_test_result *result, dv_error *error);
+                         const dv_train_callbacks *callbacks, dv_test_result *result, dv_error *error);
 
 /* Epochs that are complete, with their tests. */
 DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);

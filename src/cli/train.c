@@ -290,12 +290,12 @@ static dv_status keep_state(void *context, const dv_train_state *state, dv_error
 
 static dv_status train(session *s, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(s->plan);
-    dv_train_calls calls = {begin, show_step, keep_epoch, keep_state, s, &cli_interrupted};
+    dv_train_callbacks callbacks = {begin, show_step, keep_epoch, keep_state, s, &cli_interrupted};
     dv_train_options options = s->settings->options;
     options.loading.corrupt = tell_corrupt;
     options.loading.context = s;
     s->loading = dv_loading_bytes(&options.loading, dv_run_input_map(s->run), s->data);
-    dv_status status = dv_train(s->run, s->plan, s->data, &options, &calls, &s->state, &s->result, error);
+    dv_status status = dv_train(s->run, s->plan, s->data, &options, &callbacks, &s->state, &s->result, error);
     if (status == DV_OK)
         status = write_summary(s, error);
     if (status == DV_OK && s->begun)

@@ -1,12 +1,12 @@
 /* Batches of images: which ones, in which order, normalised, in the type of the graph.
  *
- * Images are made as bytes, by workers ahead of the trainer or by its own threads (ahead.c); what they are depends on
- * seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
+ * Images are made as bytes, by workers ahead of the trainer or by its own threads (prefetch.c); what they are depends
+ * on seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
  * that numbers do. */
 #include "base/float16.h"
 #include "base/status.h"
-#include "data/ahead.h"
 #include "data/augmentation.h"
+#include "data/prefetch.h"
 
 #include <math.h>
 #include <omp.h>
@@ -19,12 +19,12 @@ enum {
     MOST_SIDE = 1024,
     MOST_RESIZE = 2048,
     MOST_WORKERS = 256,
-    MOST_AHEAD = 64
+    MOST_PREFETCH = 64
 };
 
 struct dv_loader {
-    dv_ahead_options options;
-    dv_ahead *ahead;
+    dv_prefetch_options options;
+    dv_prefetch *prefetch;
     size_t elements;                                /* of an image */
     uint8_t *known;                                 /* a bit for each image that is known to be corrupt */
     size_t corrupt;                                 /* how many those are */
@@ -53,7 +53,7 @@ static dv_status check_views(const dv_loader_options *options, dv_error *error) 
     DV_TRY(dv_check_count("side", options->side, 1, MOST_SIDE, error));
     DV_TRY(dv_check_count("resize", options->resize, options->side, MOST_RESIZE, error));
     DV_TRY(dv_check_count("workers", options->workers, 0, MOST_WORKERS, error));
-    DV_TRY(dv_check_count("ahead", options->ahead, 1, MOST_AHEAD, error));
+    DV_TRY(dv_check_count("prefetch", options->prefetch, 1, MOST_PREFETCH, error));
     DV_TRY(dv_augmentation_check(&options->augmentation, error));
     if (options->augmentation.crop == DV_CROP_REFLECT && options->augmentation.padding >= options->side)
         return dv_fail(error, DV_ERROR_OPTION, "augmentation: padding: %zu: must be less than the side, %zu",
@@ -82,13 +82,13 @@ static size_t usual_resize(const dv_dataset *data, const dv_loader_options *opti
 }
 
 /* Puts in what the zeros of the options stand for. */
-static dv_ahead_options resolve(const dv_dataset *data, const dv_loader_options *options) {
-    dv_ahead_options made = {.data = data, .loader = *options};
+static dv_prefetch_options resolve(const dv_dataset *data, const dv_loader_options *options) {
+    dv_prefetch_options made = {.data = data, .loader = *options};
     dv_loader_options *loader = &made.loader;
     if (loader->side == 0)
         loader->side = data->shape.side;
-    if (loader->ahead == 0)
-        loader->ahead = 2;
+    if (loader->prefetch == 0)
+        loader->prefetch = 2;
     if (loader->augmentation.crop == DV_CROP_USUAL)
         loader->augmentation = data->usual;
     if (loader->resize == 0)
@@ -124,8 +124,8 @@ static void fill_tables(dv_loader *loader) {
 }
 
 size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options) {
-    dv_ahead_options resolved = resolve(dataset, options);
-    return sizeof(dv_loader) + resolved.images / 8 + 1 + dv_ahead_bytes(&resolved);
+    dv_prefetch_options resolved = resolve(dataset, options);
+    return sizeof(dv_loader) + resolved.images / 8 + 1 + dv_prefetch_bytes(&resolved);
 }
 
 dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *options, dv_loader **loader,
@@ -133,13 +133,13 @@ dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *opti
     if (dataset == NULL || options == NULL || loader == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: dataset, options or loader is NULL");
     DV_TRY(check_batch(dataset, options, error));
-    dv_ahead_options resolved = resolve(dataset, options);
+    dv_prefetch_options resolved = resolve(dataset, options);
     DV_TRY(check_views(&resolved.loader, error));
     dv_loader *made = calloc(1, sizeof *made);
     uint8_t *known = calloc(resolved.images / 8 + 1, 1);
     dv_status status = DV_ERROR_MEMORY;
     if (made != NULL && known != NULL)
-        status = dv_ahead_new(&resolved, &made->ahead, error);
+        status = dv_prefetch_new(&resolved, &made->prefetch, error);
     else
         dv_set_error(error, status, "no memory for a loader: free some");
     if (status != DV_OK) {
@@ -158,7 +158,7 @@ dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *opti
 void dv_loader_free(dv_loader *loader) {
     if (loader == NULL)
         return;
-    dv_ahead_free(loader->ahead);
+    dv_prefetch_free(loader->prefetch);
     free(loader->known);
     free(loader);
 }
@@ -198,7 +198,7 @@ static dv_status inspect(dv_loader *loader, const dv_slot *slot, dv_error *error
     }
     for (size_t place = 0; place < slot->count; place++)
         if (slot->damage[place].status != DV_OK)
-            DV_TRY(note_corrupt(loader, dv_ahead_index(&loader->options, slot->epoch, slot->batch, place),
+            DV_TRY(note_corrupt(loader, dv_prefetch_index(&loader->options, slot->epoch, slot->batch, place),
                                 &slot->damage[place], error));
     return DV_OK;
 }
@@ -252,12 +252,12 @@ static dv_status fill(dv_loader *loader, uint64_t epoch, size_t batch,
     DV_NEED(count);
     if (batch >= loader->options.batches)
         return dv_fail(error, DV_ERROR_ARGUMENT, "loader: batch %zu of %zu", batch, loader->options.batches);
-    const dv_slot *slot = dv_ahead_take(loader->ahead, epoch, batch);
+    const dv_slot *slot = dv_prefetch_take(loader->prefetch, epoch, batch);
     dv_status status = inspect(loader, slot, error);
     if (status == DV_OK)
         write(loader, slot, images, labels);
     *count = slot->count;
-    dv_ahead_done(loader->ahead);
+    dv_prefetch_done(loader->prefetch);
     return status;
 }
 

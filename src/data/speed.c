@@ -15,12 +15,12 @@ typedef struct measurement {
     const dv_dataset *data;
     dv_loader *loader;
     dv_split split;
-    size_t batch; /* images */
-    size_t ahead; /* batches */
-    int threads;  /* of the decoder */
-    double round; /* seconds */
-    size_t next;  /* batch of the loader */
-    size_t at;    /* image of the decoder */
+    size_t batch;    /* images */
+    size_t prefetch; /* batches */
+    int threads;     /* of the decoder */
+    double round;    /* seconds */
+    size_t next;     /* batch of the loader */
+    size_t at;       /* image of the decoder */
     void *images;
     int32_t *labels;
 } measurement;
@@ -49,14 +49,14 @@ static dv_status take(measurement *m, size_t *count, dv_error *error) {
 
 /* Waits until workers have made all that they make ahead, and have nothing to do. */
 static void settle(const measurement *m, double speed) {
-    double seconds = 1.5 * (double)(m->ahead * m->batch) / speed;
+    double seconds = 1.5 * (double)(m->prefetch * m->batch) / speed;
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)}, NULL);
 }
 
 /* Batches for the time of a round. Those that were made before it began, and one more, are not counted. */
 static dv_status run_loader(measurement *m, double *speed, dv_error *error) {
     size_t images = 0, count;
-    for (size_t i = 0; i <= m->ahead; i++)
+    for (size_t i = 0; i <= m->prefetch; i++)
         DV_TRY(take(m, &count, error));
     double start = now(), seconds = 0;
     while (images == 0 || seconds < m->round) {
@@ -123,7 +123,7 @@ dv_status dv_loader_measure(const dv_dataset *dataset, const dv_loader_options *
     measurement m = {.data = dataset, .batch = options->batch, .split = options->split, .round = seconds / ROUNDS / 2};
     DV_TRY(dv_loader_new(dataset, options, &m.loader, error));
     size_t side = options->side > 0 ? options->side : dataset->shape.side;
-    m.ahead = options->workers == 0 ? 0 : options->ahead > 0 ? options->ahead : 2;
+    m.prefetch = options->workers == 0 ? 0 : options->prefetch > 0 ? options->prefetch : 2;
     m.threads = options->workers > 0 ? (int)options->workers : omp_get_max_threads();
     m.images = malloc(options->batch * side * side * DV_DATA_CHANNELS * sizeof(float));
     m.labels = malloc(options->batch * sizeof *m.labels);

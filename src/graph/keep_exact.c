@@ -20,7 +20,7 @@ dv_status dv_exact_load(const dv_kept *kept, size_t first, size_t count, void *b
 dv_status dv_exact_load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                              dv_error *error) {
     (void)error;
-    size_t stride = dv_bits_stride(&kept->map), elements = dv_map_image_elements(&kept->map);
+    size_t stride = dv_mask_stride(&kept->map), elements = dv_map_image_elements(&kept->map);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const char *exact = images_of(kept, first);
 #pragma omp parallel for schedule(static)

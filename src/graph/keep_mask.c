@@ -8,7 +8,7 @@ static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint
     (void)count;
     (void)buffer;
     (void)error;
-    *mask = kept->bits + first * dv_bits_stride(&kept->map);
+    *mask = kept->bits + first * dv_mask_stride(&kept->map);
     return DV_OK;
 }
 
@@ -16,7 +16,7 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     (void)error;
     const dv_map *map = &plan->graph->values[value].map;
     dv_value_plan *v = &plan->values[value];
-    size_t bytes = map->images * dv_bits_stride(map);
+    size_t bytes = map->images * dv_mask_stride(map);
     v->bits = dv_plan_book(plan, bytes, made, dv_last_read(plan, v->mask_read));
     if (made < plan->loss_at)
         v->kept_bytes += bytes;

@@ -13,7 +13,7 @@ static dv_status store(const dv_kept *kept, size_t first, size_t count, const vo
 /* Sets what has no bit to zero. */
 static void clear_zeros(const dv_kept *kept, size_t first, size_t count, void *images) {
     const dv_map *map = &kept->map;
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements), stride = dv_bits_stride(map);
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements), stride = dv_mask_stride(map);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
         dv_part part = dv_part_at(count, elements, p);

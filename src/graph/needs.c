@@ -36,7 +36,7 @@ void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers) {
 static void ask(dv_value_plan *v, dv_need need, int layer) {
     if (need == DV_NEED_NUMBERS)
         add_readers(&v->numbers_read, (dv_readers){layer, layer});
-    if (need == DV_NEED_BITS)
+    if (need == DV_NEED_MASK)
         add_readers(&v->mask_read, (dv_readers){layer, layer});
 }
 

@@ -176,7 +176,7 @@ static void touch_mask(list *l, dv_value value) {
 
 static void (*const touch_need[])(list *l, dv_value value) = {
     [DV_NEED_NOTHING] = NULL,
-    [DV_NEED_BITS] = touch_mask,
+    [DV_NEED_MASK] = touch_mask,
     [DV_NEED_NUMBERS] = touch_numbers,
 };
 

@@ -63,12 +63,12 @@ static void fill_calls(dv_run *run, int i) {
     calls->forward = calls->replay = forward;
     calls->forward.inputs = calls->inputs;
     calls->forward.output = dv_run_piece(run, output->data);
-    calls->forward.output_bits = replayed ? NULL : dv_run_piece(run, output->bits);
+    calls->forward.output_mask = replayed ? NULL : dv_run_piece(run, output->bits);
     calls->forward.saved = dv_run_piece(run, where->saved);
     calls->forward.workspace = dv_run_piece(run, where->forward_workspace);
     calls->replay.inputs = calls->inputs_again;
     calls->replay.output = dv_run_piece(run, output->again);
-    calls->replay.output_bits = dv_run_piece(run, output->bits);
+    calls->replay.output_mask = dv_run_piece(run, output->bits);
     calls->replay.saved = dv_run_piece(run, where->saved_again);
     calls->replay.workspace = dv_run_piece(run, where->replay_workspace);
     calls->replay.training = calls->replay.replay = true;

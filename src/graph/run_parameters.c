@@ -15,12 +15,12 @@ static float normal(dv_random key, uint32_t i) {
 }
 
 static float initial(const dv_parameter *parameter, dv_random key, uint32_t i) {
-    switch (parameter->init) {
-    case DV_INIT_ONE:
+    switch (parameter->initialisation) {
+    case DV_INITIALISE_ONE:
         return 1;
-    case DV_INIT_FAN_OUT:
+    case DV_INITIALISE_FAN_OUT:
         return sqrtf(2.0f / (float)parameter->fan) * normal(key, i);
-    case DV_INIT_UNIFORM:
+    case DV_INITIALISE_UNIFORM:
         return ((float)dv_random_word(key, i) * 0x1p-31f - 1.0f) / sqrtf((float)parameter->fan);
     default:
         return 0;

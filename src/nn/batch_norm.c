@@ -59,15 +59,15 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     size_t channels = x->channels;
     layer->output = *x;
     layer->parameter_count = layer->buffer_count = 2;
-    layer->parameters[WEIGHT] =
-        (dv_parameter){.name = "weight", .rank = 1, .shape = {channels}, .count = channels, .init = DV_INIT_ONE};
-    layer->parameters[BIAS] =
-        (dv_parameter){.name = "bias", .rank = 1, .shape = {channels}, .count = channels, .init = DV_INIT_ZERO};
+    layer->parameters[WEIGHT] = (dv_parameter){
+        .name = "weight", .rank = 1, .shape = {channels}, .count = channels, .initialisation = DV_INITIALISE_ONE};
+    layer->parameters[BIAS] = (dv_parameter){
+        .name = "bias", .rank = 1, .shape = {channels}, .count = channels, .initialisation = DV_INITIALISE_ZERO};
     layer->buffers[RUNNING_MEAN] = (dv_buffer){.name = "running_mean", .count = channels, .start = 0};
     layer->buffers[RUNNING_VAR] = (dv_buffer){.name = "running_var", .count = channels, .start = 1};
     layer->input_need = DV_NEED_NUMBERS;
     layer->input_need_mask = 1; /* what is added is not needed again */
-    layer->output_need = options->relu ? DV_NEED_BITS : DV_NEED_NOTHING;
+    layer->output_need = options->relu ? DV_NEED_MASK : DV_NEED_NOTHING;
     layer->zero_outside_mask = options->relu;
     layer->fewest_images = population(x, 1) > 1 ? 1 : 2; /* one value has no variance */
     return DV_OK;
@@ -120,7 +120,7 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
         size_t images = dv_map_slice_images(map);
         w->slice = dv_carve(memory, &offset, images * image_bytes(map));
         if (options_of(layer)->relu)
-            w->bits = dv_carve(memory, &offset, images * dv_bits_stride(map));
+            w->bits = dv_carve(memory, &offset, images * dv_mask_stride(map));
     }
     return offset;
 }
@@ -179,7 +179,7 @@ static void add_span(const summands *of, size_t n, dv_span span, float *first, f
         dv_elementwise()->statistics(&span, x, of->center, first, second);
         return;
     }
-    const uint8_t *bits = of->bits ? of->bits + n * dv_bits_stride(of->map) : NULL;
+    const uint8_t *bits = of->bits ? of->bits + n * dv_mask_stride(of->map) : NULL;
     dv_elementwise()->normalize_sums(&span, dv_image(of->map, of->diff, n), bits, x, of->center, first, second);
 }
 
@@ -317,7 +317,7 @@ static void normalize_images(const dv_layer *layer, const dv_forward *call, cons
             kernels->normalize(&span, dv_image(map, call->inputs[0], n),
                                options->add ? dv_image(map, call->inputs[1], n) : NULL, w->mean, w->scale, w->offset,
                                options->relu, dv_image_in(map, call->output, n),
-                               call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+                               call->output_mask ? call->output_mask + n * dv_mask_stride(map) : NULL);
     }
 }
 
@@ -363,7 +363,7 @@ static void normalize_kept(const dv_map *map, const recompute_space *s, const vo
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             dv_elementwise()->normalize_again(&span, dv_image(map, x, n), dv_image(map, addend, n), s->mean, s->scale,
-                                              s->bias, bits ? bits + n * dv_bits_stride(map) : NULL,
+                                              s->bias, bits ? bits + n * dv_mask_stride(map) : NULL,
                                               dv_image_in(map, images, n));
     }
 }
@@ -384,7 +384,7 @@ static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t 
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
         DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
         choose_saved_scales(layer, output, &s);
-        normalize_kept(map, &s, x, addend, output->bits ? output->bits + at * dv_bits_stride(map) : NULL, now, to);
+        normalize_kept(map, &s, x, addend, output->bits ? output->bits + at * dv_mask_stride(map) : NULL, now, to);
     }
     return DV_OK;
 }
@@ -462,7 +462,7 @@ static void write_gradients(const source *from, const summands *at, size_t first
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             dv_elementwise()->normalize_backward(
-                &span, dv_image(map, at->diff, n), at->bits ? at->bits + n * dv_bits_stride(map) : NULL,
+                &span, dv_image(map, at->diff, n), at->bits ? at->bits + n * dv_mask_stride(map) : NULL,
                 dv_image(map, at->x, n), &by, dv_image_in(map, dx, first + n), call->accumulate[0],
                 dv_image_in(map, passed, first + n), add_to_passed);
     }

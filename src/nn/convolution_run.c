@@ -19,17 +19,17 @@ enum { WEIGHT, BIAS }; /* parameters */
 
 /* Offsets in the workspaces; what a layer does not use has no bytes. Slices have the slice's images. */
 typedef struct forward_space {
-    size_t weights, scratchpad;
+    size_t weights, pass; /* the packed weights; what the pass works in */
     size_t input, output; /* slices, f32: widened only */
     size_t bytes;
 } forward_space;
 
 typedef struct backward_space {
-    size_t weights, scratchpad;
-    size_t kept;        /* slice of the input in its type; then of the gradient that is to be added */
-    size_t input;       /* slice of the input, f32; then of its gradient: widened only */
-    size_t diff_output; /* slice, f32: widened only */
-    size_t sums;        /* [SUM_PARTS][channels] double: bias only */
+    size_t weights, pass; /* the packed weights; what the pass works in */
+    size_t kept;          /* slice of the input in its type; then of the gradient that is to be added */
+    size_t input;         /* slice of the input, f32; then of its gradient: widened only */
+    size_t diff_output;   /* slice, f32: widened only */
+    size_t sums;          /* [SUM_PARTS][channels] double: bias only */
     size_t bytes;
 } backward_space;
 
@@ -202,7 +202,7 @@ static void book_forward(convolution *conv, const dv_layer *layer) {
     forward_space *space = &conv->forward;
     size_t wide = conv->widen ? conv->forward_images * sizeof(float) : 0;
     space->weights = book(&space->bytes, conv->to_output->weights_bytes);
-    space->scratchpad = book(&space->bytes, conv->to_output->scratchpad_bytes);
+    space->pass = book(&space->bytes, conv->to_output->workspace_bytes);
     space->input = book(&space->bytes, wide * dv_map_image_elements(&layer->inputs[0]));
     space->output = book(&space->bytes, wide * dv_map_image_elements(&layer->output));
 }
@@ -213,8 +213,7 @@ static void book_backward(convolution *conv, const dv_layer *layer) {
     size_t wide = conv->widen ? conv->backward_images * sizeof(float) : 0;
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
     space->weights = book(&space->bytes, conv->to_input->weights_bytes);
-    space->scratchpad =
-        book(&space->bytes, dv_larger(conv->to_input->scratchpad_bytes, conv->to_weights->scratchpad_bytes));
+    space->pass = book(&space->bytes, dv_larger(conv->to_input->workspace_bytes, conv->to_weights->workspace_bytes));
     space->kept = book(&space->bytes, conv->backward_images * in * dv_type_bytes(layer->inputs[0].type));
     space->input = book(&space->bytes, wide * in);
     space->diff_output = book(&space->bytes, wide * out);
@@ -274,7 +273,7 @@ static dv_status forward_slice(const dv_layer *layer, const dv_forward *call, co
     dv_pass_arrays arrays = ends(conv, input, output);
     arrays.weights = weights;
     arrays.bias = call->arrays->parameters[BIAS];
-    arrays.scratchpad = (char *)call->workspace + conv->forward.scratchpad;
+    arrays.workspace = (char *)call->workspace + conv->forward.pass;
     DV_TRY(dv_pass_run(conv->to_output, &arrays, error));
     if (conv->transposed && options->bias)
         add_bias(conv->widen ? DV_F32 : layer->output.type, call->arrays->parameters[BIAS], layer->output.channels,
@@ -299,7 +298,7 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
     char *workspace = call->workspace;
     const void *weights;
     DV_TRY(dv_pass_pack_weights(conv->to_output, call->arrays->parameters[WEIGHT], workspace + conv->forward.weights,
-                                workspace + conv->forward.scratchpad, &weights, error));
+                                workspace + conv->forward.pass, &weights, error));
     for (size_t first = 0; first < call->images; first += conv->forward_images) {
         const void *input = dv_image(&layer->inputs[0], call->inputs[0], first);
         void *output = dv_image_in(&layer->output, call->output, first);
@@ -308,8 +307,8 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
             DV_TRY(dv_kept_store(call->store_output, first, there(call->images, first, conv->forward_images), output,
                                  error));
     }
-    if (call->output_bits)
-        dv_write_bits(&layer->output, call->images, call->output, call->output_bits);
+    if (call->output_mask)
+        dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 
@@ -319,7 +318,7 @@ static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *
     convolution *conv = layer->prepared;
     dv_pass_arrays arrays = ends(conv, input, diff_output);
     arrays.gradient = call->arrays->gradients[WEIGHT];
-    arrays.scratchpad = (char *)call->workspace + conv->backward.scratchpad;
+    arrays.workspace = (char *)call->workspace + conv->backward.pass;
     return dv_pass_run(conv->to_weights, &arrays, error);
 }
 
@@ -332,7 +331,7 @@ static dv_status find_diff_input(const dv_layer *layer, char *workspace, const v
     void *buffer = workspace + (conv->widen ? conv->backward.input : conv->backward.kept);
     dv_pass_arrays arrays = ends(conv, direct ? diff_input : buffer, diff_output);
     arrays.weights = weights;
-    arrays.scratchpad = workspace + conv->backward.scratchpad;
+    arrays.workspace = workspace + conv->backward.pass;
     DV_TRY(dv_pass_run(conv->to_input, &arrays, error));
     size_t count = conv->backward_images * dv_map_image_elements(map);
     if (conv->widen || (accumulate && map->type == DV_F32))
@@ -396,7 +395,7 @@ dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call
                           call->arrays->gradients[BIAS]);
     if (call->diff_inputs[0])
         DV_TRY(dv_pass_pack_weights(conv->to_input, call->arrays->parameters[WEIGHT],
-                                    workspace + conv->backward.weights, workspace + conv->backward.scratchpad, &weights,
+                                    workspace + conv->backward.weights, workspace + conv->backward.pass, &weights,
                                     error));
     for (size_t first = 0; first < call->images; first += conv->backward_images)
         DV_TRY(backward_slice(layer, call, weights, first, error));

@@ -93,10 +93,11 @@ dv_status dv_convolution_declare(dv_layer *layer, const size_t *sides, size_t fi
     }
     weight->count = product_of(weight);
     if (options->first_weights == DV_FIRST_WEIGHTS_UNIFORM)
-        weight->init = DV_INIT_UNIFORM, weight->fan = weight->count / first;
+        weight->initialisation = DV_INITIALISE_UNIFORM, weight->fan = weight->count / first;
     else
-        weight->init = DV_INIT_FAN_OUT, weight->fan = weight->count / second;
-    *bias = (dv_parameter){.name = "bias", .rank = 1, .shape = {options->channels}, .init = DV_INIT_UNIFORM};
+        weight->initialisation = DV_INITIALISE_FAN_OUT, weight->fan = weight->count / second;
+    *bias = (dv_parameter){
+        .name = "bias", .rank = 1, .shape = {options->channels}, .initialisation = DV_INITIALISE_UNIFORM};
     bias->count = options->channels;
     bias->fan = weight->count / first;
 

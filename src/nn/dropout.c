@@ -21,7 +21,7 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
 
 static dv_status prepare(dv_layer *layer, dv_error *error) {
     (void)error;
-    layer->saved_bytes = layer->output.images * dv_bits_stride(&layer->output);
+    layer->saved_bytes = layer->output.images * dv_mask_stride(&layer->output);
     return DV_OK;
 }
 
@@ -35,7 +35,7 @@ static void drop_some(const dv_layer *layer, const dv_forward *call, const dv_sp
     dv_random key = dv_random_key((uint64_t[]){call->seed, call->step, call->key, n}, 4);
     uint32_t threshold = (uint32_t)((double)probability(layer) * 0x1p32);
     dv_elementwise()->dropout(span, key, threshold, scale_of(layer), dv_image(map, call->inputs[0], n),
-                              dv_image_in(map, call->output, n), (uint8_t *)call->saved + n * dv_bits_stride(map));
+                              dv_image_in(map, call->output, n), (uint8_t *)call->saved + n * dv_mask_stride(map));
 }
 
 /* The same in inference. */
@@ -51,7 +51,7 @@ static void keep_all(const dv_layer *layer, const dv_forward *call, const dv_spa
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     dv_forward_spans(layer, call, call->training ? drop_some : keep_all);
-    dv_write_bits(&layer->output, call->images, call->output, call->output_bits);
+    dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 
@@ -67,7 +67,7 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
         dv_part part = dv_part_at(call->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->mask(&span, dv_image(map, call->diff_output, n), saved + n * dv_bits_stride(map),
+            dv_elementwise()->mask(&span, dv_image(map, call->diff_output, n), saved + n * dv_mask_stride(map),
                                    scale_of(layer), call->accumulate[0], dv_image_in(map, call->diff_inputs[0], n));
     }
     return DV_OK;

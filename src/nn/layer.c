@@ -1,7 +1,7 @@
 /* Sizes that several kinds of layers share. */
 #include "nn/layer.h"
 
-size_t dv_bits_stride(const dv_map *map) {
+size_t dv_mask_stride(const dv_map *map) {
     size_t bytes = (dv_map_image_elements(map) + 7) / 8;
     return (bytes + 63) / 64 * 64;
 }

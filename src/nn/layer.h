@@ -28,17 +28,17 @@ typedef struct dv_layer dv_layer;
 /* What backward must have again of a value. */
 typedef enum dv_need {
     DV_NEED_NOTHING,
-    DV_NEED_BITS,    /* where it is positive */
+    DV_NEED_MASK,    /* where it is positive */
     DV_NEED_NUMBERS, /* all of it, possibly approximate */
 } dv_need;
 
 /* How a parameter starts. */
-typedef enum dv_init {
-    DV_INIT_ZERO,
-    DV_INIT_ONE,
-    DV_INIT_FAN_OUT, /* normal, variance 2 / fan: He's, over the outgoing connections */
-    DV_INIT_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's, PyTorch's default */
-} dv_init;
+typedef enum dv_initialisation {
+    DV_INITIALISE_ZERO,
+    DV_INITIALISE_ONE,
+    DV_INITIALISE_FAN_OUT, /* normal, variance 2 / fan: He's, over the outgoing connections */
+    DV_INITIALISE_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's, PyTorch's default */
+} dv_initialisation;
 
 enum { DV_LAYER_MAX_PARAMETERS = 2, DV_LAYER_MAX_BUFFERS = 2, DV_PARAMETER_MAX_RANK = 5 };
 
@@ -48,7 +48,7 @@ typedef struct dv_parameter {
     int rank;
     size_t shape[DV_PARAMETER_MAX_RANK]; /* PyTorch's: [out, in / groups, kernel...] */
     size_t count;                        /* the product */
-    dv_init init;
+    dv_initialisation initialisation;
     size_t fan;
     uint64_t key; /* of the random numbers that it begins as: the graph's */
 } dv_parameter;
@@ -82,8 +82,8 @@ typedef struct dv_forward {
     const dv_layer_arrays *arrays;
     const void *const *inputs;   /* [input_count] whole batches */
     void *output;                /* may be the memory of inputs[0], if the kind allows it */
-    uint8_t *output_bits;        /* where to leave 1 bit per element, set where the output is positive: image n at
-                                  * n * dv_bits_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
+    uint8_t *output_mask;        /* where to leave 1 bit per element, set where the output is positive: image n at
+                                  * n * dv_mask_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
     const dv_kept *store_output; /* how to store the output, slice by slice while it is in cache, if the kind does that
                                   * itself (stores_output). NULL: not */
     const dv_kept *store_input;  /* the same of inputs[0], with the output's mask at hand (stores_input) */
@@ -178,7 +178,7 @@ static inline bool dv_layer_needs_input(const dv_layer *layer, size_t k) {
 }
 
 /* Bytes of one image's bits: a multiple of 64. */
-size_t dv_bits_stride(const dv_map *map);
+size_t dv_mask_stride(const dv_map *map);
 
 /* Images that backward should handle together: the largest divisor of the batch such that a slice of a
  * map of `image_bytes` per image fits in a shared cache (DV_SLICE_BYTES), at least 1. */

@@ -15,21 +15,21 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
                              (double)slope_of(layer));
     layer->output = layer->inputs[0];
     layer->input_need = DV_NEED_NOTHING;
-    layer->output_need = DV_NEED_BITS;
+    layer->output_need = DV_NEED_MASK;
     return DV_OK;
 }
 
 /* For the mask of a slice, where it is not kept as such. */
 static dv_status prepare(dv_layer *layer, dv_error *error) {
     (void)error;
-    layer->backward_workspace_bytes = dv_map_slice_images(&layer->output) * dv_bits_stride(&layer->output);
+    layer->backward_workspace_bytes = dv_map_slice_images(&layer->output) * dv_mask_stride(&layer->output);
     return DV_OK;
 }
 
 static void leak(const dv_layer *layer, const dv_forward *call, const dv_span *span, size_t n) {
     const dv_map *map = &layer->output;
     dv_elementwise()->leak(span, dv_image(map, call->inputs[0], n), slope_of(layer), dv_image_in(map, call->output, n),
-                           call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+                           call->output_mask ? call->output_mask + n * dv_mask_stride(map) : NULL);
 }
 
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {

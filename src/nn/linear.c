@@ -36,10 +36,14 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     if (dv_map_check(&layer->output, &inner) != DV_OK || out > (UINT64_C(1) << 40) / in)
         return dv_layer_fail(layer, error, DV_ERROR_UNSUPPORTED, "weight of %zu x %zu does not fit in memory", out, in);
     layer->parameter_count = has_bias(layer) ? 2 : 1;
-    layer->parameters[WEIGHT] = (dv_parameter){
-        .name = "weight", .rank = 2, .shape = {out, in}, .count = out * in, .init = DV_INIT_UNIFORM, .fan = in};
-    layer->parameters[BIAS] =
-        (dv_parameter){.name = "bias", .rank = 1, .shape = {out}, .count = out, .init = DV_INIT_UNIFORM, .fan = in};
+    layer->parameters[WEIGHT] = (dv_parameter){.name = "weight",
+                                               .rank = 2,
+                                               .shape = {out, in},
+                                               .count = out * in,
+                                               .initialisation = DV_INITIALISE_UNIFORM,
+                                               .fan = in};
+    layer->parameters[BIAS] = (dv_parameter){
+        .name = "bias", .rank = 1, .shape = {out}, .count = out, .initialisation = DV_INITIALISE_UNIFORM, .fan = in};
     layer->input_need = DV_NEED_NUMBERS;
     layer->output_need = DV_NEED_NOTHING;
     return DV_OK;
@@ -87,7 +91,7 @@ typedef struct workspace {
     void *weights; /* as the pass takes them */
     void *decoded; /* backward: the input as it was kept; then, if f32, a gradient that is to be added */
     double *sums;  /* backward: [O] */
-    void *scratchpad;
+    void *pass;    /* what the pass works in */
 } workspace;
 
 /* Cuts `memory` into arrays, or books it if it is NULL. Returns its bytes. */
@@ -104,9 +108,9 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
         w->decoded = dv_carve(memory, &offset, dv_map_bytes(&layer->inputs[0]));
         w->sums = dv_carve(memory, &offset, layer->output.channels * sizeof(double));
     }
-    w->scratchpad = dv_carve(memory, &offset,
-                             backward ? dv_larger(made->to_input->scratchpad_bytes, made->to_weights->scratchpad_bytes)
-                                      : made->to_output->scratchpad_bytes);
+    w->pass = dv_carve(memory, &offset,
+                       backward ? dv_larger(made->to_input->workspace_bytes, made->to_weights->workspace_bytes)
+                                : made->to_output->workspace_bytes);
     return offset;
 }
 
@@ -150,13 +154,13 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     dv_pass_arrays arrays = {.src = as_f32(&layer->inputs[0], call->images, call->inputs[0], w.input),
                              .dst = y,
                              .bias = call->arrays->parameters[BIAS],
-                             .scratchpad = w.scratchpad};
-    DV_TRY(dv_pass_pack_weights(made->to_output, call->arrays->parameters[WEIGHT], w.weights, w.scratchpad,
-                                &arrays.weights, error));
+                             .workspace = w.pass};
+    DV_TRY(dv_pass_pack_weights(made->to_output, call->arrays->parameters[WEIGHT], w.weights, w.pass, &arrays.weights,
+                                error));
     DV_TRY(dv_pass_run(made->to_output, &arrays, error));
     if (y != call->output)
         dv_elementwise()->from_f32(output->type, y, elements_of(output, call->images), false, call->output);
-    dv_write_bits(output, call->images, call->output, call->output_bits);
+    dv_write_bits(output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 
@@ -191,7 +195,7 @@ static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *
                                       const float *input, const float *diff, dv_error *error) {
     const linear *made = layer->prepared;
     dv_pass_arrays arrays = {
-        .src = input, .dst = diff, .gradient = call->arrays->gradients[WEIGHT], .scratchpad = w->scratchpad};
+        .src = input, .dst = diff, .gradient = call->arrays->gradients[WEIGHT], .workspace = w->pass};
     return dv_pass_run(made->to_weights, &arrays, error);
 }
 
@@ -210,9 +214,9 @@ static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *
     const dv_map *input = &layer->inputs[0];
     bool wide = input->type == DV_F32, direct = wide && !call->accumulate[0];
     void *dx = direct ? call->diff_inputs[0] : wide ? w->decoded : (void *)w->input;
-    dv_pass_arrays arrays = {.src = dx, .dst = diff, .scratchpad = w->scratchpad};
-    DV_TRY(dv_pass_pack_weights(made->to_input, call->arrays->parameters[WEIGHT], w->weights, w->scratchpad,
-                                &arrays.weights, error));
+    dv_pass_arrays arrays = {.src = dx, .dst = diff, .workspace = w->pass};
+    DV_TRY(dv_pass_pack_weights(made->to_input, call->arrays->parameters[WEIGHT], w->weights, w->pass, &arrays.weights,
+                                error));
     DV_TRY(dv_pass_run(made->to_input, &arrays, error));
     if (!direct)
         dv_elementwise()->from_f32(input->type, dx, elements_of(input, call->images), call->accumulate[0],

@@ -103,17 +103,17 @@ typedef struct matrix_unit {
     size_t first, last;       /* channels of `to` */
 } matrix_unit;
 
-/* A thread's scratchpad. */
+/* A thread's workspace. */
 typedef struct unit_space {
     uint16_t *lines; /* [blocks][from_rows][line] */
     float *sums;     /* [SQUARE][SQUARE] */
 } unit_space;
 
-static unit_space unit_carve(const dv_matrix_pass *made, void *scratchpad, size_t thread, size_t *bytes) {
+static unit_space unit_carve(const dv_matrix_pass *made, void *workspace, size_t thread, size_t *bytes) {
     unit_space space = {0};
     for (size_t i = 0; i <= thread; i++) {
-        space.lines = dv_carve(scratchpad, bytes, made->from_blocks * made->block * sizeof(uint16_t));
-        space.sums = dv_carve(scratchpad, bytes, SQUARE * SQUARE * sizeof(float));
+        space.lines = dv_carve(workspace, bytes, made->from_blocks * made->block * sizeof(uint16_t));
+        space.sums = dv_carve(workspace, bytes, SQUARE * SQUARE * sizeof(float));
     }
     return space;
 }
@@ -194,7 +194,7 @@ static size_t unit_count(const dv_matrix_pass *made) {
     return made->groups * made->bands * made->parts;
 }
 
-/* Threads that have something to do, and a scratchpad. */
+/* Threads that have something to do, and a workspace. */
 static int unit_threads(const dv_matrix_pass *made) {
     return (int)dv_smaller((size_t)made->pass.threads, unit_count(made));
 }
@@ -205,7 +205,7 @@ static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *erro
 #pragma omp parallel num_threads(unit_threads(made))
     {
         size_t bytes = 0;
-        unit_space space = unit_carve(made, arrays->scratchpad, (size_t)omp_get_thread_num(), &bytes);
+        unit_space space = unit_carve(made, arrays->workspace, (size_t)omp_get_thread_num(), &bytes);
         made->kernels->begin();
 #pragma omp for schedule(static)
         for (size_t i = 0; i < unit_count(made); i++)
@@ -239,7 +239,7 @@ static bool set_sizes(dv_matrix_pass *made) {
         dv_smaller(dv_divide_up(threads, made->groups * made->bands), dv_divide_up(made->to_channels, SQUARE));
     made->pass.weights_bytes =
         made->y.kernel * made->x.kernel * made->from_blocks * made->to_blocks * DV_MATRIX_ELEMENTS * sizeof(uint16_t);
-    (void)unit_carve(made, NULL, (size_t)unit_threads(made) - 1, &made->pass.scratchpad_bytes);
+    (void)unit_carve(made, NULL, (size_t)unit_threads(made) - 1, &made->pass.workspace_bytes);
     return dv_matrix_lines_bytes(made) <= (size_t)DV_MATRIX_MOST_EXCESS * LINES_BYTES;
 }
 
@@ -262,10 +262,10 @@ static void pack_block(const dv_matrix_pass *made, const float *plain, size_t fr
         made->kernels->pack(weights + t, &block, tile + t * tap_elements);
 }
 
-static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,
                               dv_error *error) {
     const dv_matrix_pass *made = (const dv_matrix_pass *)pass;
-    (void)scratchpad, (void)error;
+    (void)workspace, (void)error;
 #pragma omp parallel for collapse(2) schedule(static) num_threads(pass->threads)
     for (size_t from = 0; from < made->from_channels; from += DEPTH)
         for (size_t to = 0; to < made->to_channels; to += SIDE)

@@ -15,7 +15,7 @@ enum {
     MOST_ROWS = 256,      /* of a band: a list of them is on a thread's stack */
 };
 
-/* The scratchpad, which all threads share. */
+/* The workspace, which all threads share. */
 typedef struct gradient_space {
     uint16_t *pairs;  /* [from blocks][groups of the band][from_rows][line] */
     uint16_t *turned; /* [blocks of the part][groups of the band][band][chunks] tiles */
@@ -27,11 +27,11 @@ static size_t sum_tiles(const dv_matrix_pass *made) {
     return made->y.kernel * made->x.kernel * made->part_blocks * made->from_blocks;
 }
 
-static gradient_space gradient_carve(const dv_matrix_pass *made, void *scratchpad, size_t *bytes) {
+static gradient_space gradient_carve(const dv_matrix_pass *made, void *workspace, size_t *bytes) {
     return (gradient_space){
-        .pairs = dv_carve(scratchpad, bytes, made->from_blocks * made->block * sizeof(uint16_t)),
-        .turned = dv_carve(scratchpad, bytes, made->part_blocks * made->turned * sizeof(uint16_t)),
-        .sums = dv_carve(scratchpad, bytes, sum_tiles(made) * DV_MATRIX_SUMS * sizeof(float)),
+        .pairs = dv_carve(workspace, bytes, made->from_blocks * made->block * sizeof(uint16_t)),
+        .turned = dv_carve(workspace, bytes, made->part_blocks * made->turned * sizeof(uint16_t)),
+        .sums = dv_carve(workspace, bytes, sum_tiles(made) * DV_MATRIX_SUMS * sizeof(float)),
     };
 }
 
@@ -155,7 +155,7 @@ static void add_part(const dv_matrix_pass *made, const dv_pass_arrays *arrays, s
 dv_status dv_matrix_gradient_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     const dv_matrix_pass *made = (const dv_matrix_pass *)pass;
     size_t bytes = 0;
-    gradient_space space = gradient_carve(made, arrays->scratchpad, &bytes);
+    gradient_space space = gradient_carve(made, arrays->workspace, &bytes);
     (void)error;
 #pragma omp parallel num_threads(pass->threads)
     {
@@ -194,6 +194,6 @@ bool dv_matrix_gradient_set_sizes(dv_matrix_pass *made) {
         fit = band_fits(made, group, rows);
     for (; !fit && group > 1; group = group / 4 * 2)
         fit = band_fits(made, group, 1);
-    (void)gradient_carve(made, NULL, &made->pass.scratchpad_bytes);
+    (void)gradient_carve(made, NULL, &made->pass.workspace_bytes);
     return dv_matrix_lines_bytes(made) <= (size_t)DV_MATRIX_MOST_EXCESS * BAND_BYTES;
 }

@@ -189,14 +189,14 @@ static dv_status status_from(dnnl_status_t status) {
 /* ---- making a pass -------------------------------------------------------------------------- */
 
 typedef struct onednn_pass {
-    dv_pass pass; /* its threads are those that the primitives were made for, and their scratchpads */
+    dv_pass pass; /* its threads are those that the primitives were made for, and their workspaces */
     dnnl_stream_t stream;
     dnnl_primitive_t convolution;
     dnnl_primitive_t reorder; /* plain -> packed; of a backward-weights pass: packed added to plain. NULL: not needed */
-    dnnl_memory_t src, weights, bias, dst, scratchpad;
-    dnnl_memory_t plain, reorder_scratchpad;
-    size_t packed_at;     /* where in the scratchpad the packed gradient is */
-    bool clears;          /* the scratchpad, before each run */
+    dnnl_memory_t src, weights, bias, dst, workspace;
+    dnnl_memory_t plain, reorder_workspace;
+    size_t packed_at;     /* where in the workspace the packed gradient is */
+    bool clears;          /* the workspace, before each run */
     pthread_mutex_t busy; /* the memory objects point to the arrays of one call at a time */
 } onednn_pass;
 
@@ -293,9 +293,9 @@ static const char *kernel_of(const_dnnl_primitive_desc_t desc) {
 
 /* Kernels of backward that go wrong, and the shapes that they do it with. */
 
-/* 1x1 with strides writes past its scratchpad where src is channels last and its channels are less than a vector
+/* 1x1 with strides writes past its workspace where src is channels last and its channels are less than a vector
  * (oneDNN's issue 6035, in all versions so far); channels that are whole vectors are safe with any instruction set. */
-static bool writes_past_scratchpad(const dv_convolution_shape *shape) {
+static bool writes_past_workspace(const dv_convolution_shape *shape) {
     bool strided = false;
     for (int d = 0; d < shape->rank; d++)
         strided = strided || shape->window.stride[d] > 1;
@@ -337,7 +337,7 @@ static const struct {
     const char *kernel; /* a part of its name */
     bool (*breaks)(const dv_convolution_shape *shape);
 } broken[] = {
-    {DV_PASS_BACKWARD_WEIGHTS, "1x1", writes_past_scratchpad},
+    {DV_PASS_BACKWARD_WEIGHTS, "1x1", writes_past_workspace},
     {DV_PASS_BACKWARD_WEIGHTS, "jit_bf16", sums_wrongly},
     {DV_PASS_BACKWARD_WEIGHTS, "jit_bf16", reads_past_src},
     {DV_PASS_BACKWARD_WEIGHTS, "jit_bf16:", adds_to_what_was_there},
@@ -366,7 +366,7 @@ static bool meets_src(const dv_convolution_shape *shape, int d, size_t k) {
 
 /* Whether the window has elements that fall on padding only. Their gradient is zero, and the kernels of bf16 (2.6.3,
  * AVX-512) leave it as it was: in the packed gradient, and in the sums of each thread that it is made of, which are
- * somewhere in the scratchpad. */
+ * somewhere in the workspace. */
 static bool has_idle_elements(const dv_convolution_shape *shape) {
     for (int d = 0; d < shape->rank; d++)
         for (size_t k = 0; k < shape->window.kernel[d]; k++)
@@ -405,14 +405,14 @@ static dnnl_status_t memory_init(dnnl_memory_t *memory, view_md md) {
     return dnnl_memory_create(memory, md, engine_get(), DNNL_MEMORY_NONE);
 }
 
-/* A memory object for the descriptor's scratchpad, if it needs one; the pass books the larger of all. */
-static dnnl_status_t scratchpad_init(onednn_pass *made, dnnl_memory_t *memory, const_dnnl_primitive_desc_t desc) {
+/* A memory object for the descriptor's workspace, if it needs one; the pass books the larger of all. */
+static dnnl_status_t workspace_init(onednn_pass *made, dnnl_memory_t *memory, const_dnnl_primitive_desc_t desc) {
     view_md md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
     if (bytes == 0)
         return dnnl_success;
-    if (bytes > made->pass.scratchpad_bytes)
-        made->pass.scratchpad_bytes = bytes;
+    if (bytes > made->pass.workspace_bytes)
+        made->pass.workspace_bytes = bytes;
     return memory_init(memory, md);
 }
 
@@ -433,7 +433,7 @@ static dnnl_status_t reorder_init(onednn_pass *made, pass_maker *maker, view_md 
         dnnl_reorder_primitive_desc_create(&maker->reorder_desc, from, engine_get(), to, engine_get(), maker->attr));
     ONEDNN_TRY(dnnl_primitive_create(&made->reorder, maker->reorder_desc));
     ONEDNN_TRY(memory_init(&made->plain, view(&maker->plain)));
-    return scratchpad_init(made, &made->reorder_scratchpad, maker->reorder_desc);
+    return workspace_init(made, &made->reorder_workspace, maker->reorder_desc);
 }
 
 static dnnl_status_t pass_init(onednn_pass *made, pass_maker *maker, const dv_convolution_shape *shape) {
@@ -451,14 +451,14 @@ static dnnl_status_t pass_init(onednn_pass *made, pass_maker *maker, const dv_co
     ONEDNN_TRY(memory_init(&made->weights, packed));
     if (made->pass.kind == DV_PASS_FORWARD)
         ONEDNN_TRY(memory_init(&made->bias, view(&maker->bias)));
-    ONEDNN_TRY(scratchpad_init(made, &made->scratchpad, maker->desc));
+    ONEDNN_TRY(workspace_init(made, &made->workspace, maker->desc));
     if (!gradient && dnnl_memory_desc_equal(packed, view(&maker->plain)))
         return dnnl_success;
     ONEDNN_TRY(reorder_init(made, maker, packed));
     size_t packed_bytes = dnnl_memory_desc_get_size(packed);
     if (gradient) {
-        made->packed_at = (made->pass.scratchpad_bytes + 63) / 64 * 64;
-        made->pass.scratchpad_bytes = made->packed_at + packed_bytes;
+        made->packed_at = (made->pass.workspace_bytes + 63) / 64 * 64;
+        made->pass.workspace_bytes = made->packed_at + packed_bytes;
         made->clears = has_idle_elements(shape);
     } else {
         made->pass.weights_bytes = packed_bytes;
@@ -475,8 +475,8 @@ static const char *const kind_words[] = {
 
 static void destroy(dv_pass *pass) {
     onednn_pass *made = (onednn_pass *)pass;
-    dnnl_memory_t memories[] = {made->src,   made->weights,           made->bias, made->dst, made->scratchpad,
-                                made->plain, made->reorder_scratchpad};
+    dnnl_memory_t memories[] = {made->src,   made->weights,          made->bias, made->dst, made->workspace,
+                                made->plain, made->reorder_workspace};
     for (size_t i = 0; i < sizeof memories / sizeof *memories; i++)
         if (memories[i])
             dnnl_memory_destroy(memories[i]);
@@ -533,23 +533,23 @@ static dv_status execute(const onednn_pass *made, dnnl_primitive_t primitive, co
                    made->pass.kernel, status_words(status));
 }
 
-static dv_status reorder_weights(onednn_pass *made, const float *plain, void *packed, void *scratchpad,
+static dv_status reorder_weights(onednn_pass *made, const float *plain, void *packed, void *workspace,
                                  dv_error *error) {
     argument_list list = {0};
     argument_add(&list, DNNL_ARG_FROM, made->plain, plain);
     argument_add(&list, DNNL_ARG_TO, made->weights, packed);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, scratchpad);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_workspace, workspace);
     return execute(made, made->reorder, &list, error);
 }
 
-static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,
                               dv_error *error) {
     onednn_pass *made = (onednn_pass *)pass;
     *weights = made->reorder ? packed : plain;
     if (!made->reorder)
         return DV_OK;
     pthread_mutex_lock(&made->busy);
-    dv_status status = reorder_weights(made, plain, packed, scratchpad, error);
+    dv_status status = reorder_weights(made, plain, packed, workspace, error);
     pthread_mutex_unlock(&made->busy);
     return status;
 }
@@ -557,19 +557,19 @@ static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, v
 /* Adds the packed gradient to the plain one. */
 static dv_status add_gradient(onednn_pass *made, const dv_pass_arrays *arrays, dv_error *error) {
     argument_list list = {0};
-    argument_add(&list, DNNL_ARG_FROM, made->weights, (char *)arrays->scratchpad + made->packed_at);
+    argument_add(&list, DNNL_ARG_FROM, made->weights, (char *)arrays->workspace + made->packed_at);
     argument_add(&list, DNNL_ARG_TO, made->plain, arrays->gradient);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_scratchpad, arrays->scratchpad);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->reorder_workspace, arrays->workspace);
     return execute(made, made->reorder, &list, error);
 }
 
 /* By all threads, and by pieces that are much for one of them. */
-static void clear_scratchpad(const onednn_pass *made, char *scratchpad) {
+static void clear_workspace(const onednn_pass *made, char *workspace) {
     enum { PIECE = 1 << 16 };
-    size_t bytes = made->pass.scratchpad_bytes;
+    size_t bytes = made->pass.workspace_bytes;
 #pragma omp parallel for schedule(static) num_threads(made->pass.threads)
     for (size_t i = 0; i < bytes; i += PIECE)
-        memset(scratchpad + i, 0, dv_smaller(bytes - i, PIECE));
+        memset(workspace + i, 0, dv_smaller(bytes - i, PIECE));
 }
 
 /* oneDNN's indices of a pass's arrays. */
@@ -585,15 +585,15 @@ static const struct {
 static dv_status compute(onednn_pass *made, const dv_pass_arrays *arrays, dv_error *error) {
     dv_pass_kind kind = made->pass.kind;
     bool gradient = kind == DV_PASS_BACKWARD_WEIGHTS;
-    const void *weights = gradient ? (char *)arrays->scratchpad + made->packed_at : arrays->weights;
+    const void *weights = gradient ? (char *)arrays->workspace + made->packed_at : arrays->weights;
     argument_list list = {0};
     argument_add(&list, argument_index[kind].src, made->src, arrays->src);
     argument_add(&list, argument_index[kind].weights, made->weights, weights);
     argument_add(&list, argument_index[kind].dst, made->dst, arrays->dst);
     argument_add(&list, DNNL_ARG_BIAS, made->bias, arrays->bias);
-    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->scratchpad, arrays->scratchpad);
+    argument_add(&list, DNNL_ARG_SCRATCHPAD, made->workspace, arrays->workspace);
     if (made->clears)
-        clear_scratchpad(made, arrays->scratchpad);
+        clear_workspace(made, arrays->workspace);
     DV_TRY(execute(made, made->convolution, &list, error));
     return gradient ? add_gradient(made, arrays, error) : DV_OK;
 }

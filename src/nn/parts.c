@@ -57,7 +57,7 @@ static void masked_slice(const dv_layer *layer, const dv_backward *call, dv_mask
         dv_part part = dv_part_at(count, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
-            backward(layer, call, &span, first + n, bits + n * dv_bits_stride(map));
+            backward(layer, call, &span, first + n, bits + n * dv_mask_stride(map));
     }
 }
 
@@ -86,7 +86,7 @@ void dv_extend(float *values, size_t channels) {
 
 void dv_write_bits(const dv_map *map, size_t images, const void *output, uint8_t *bits) {
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
-    size_t elements = dv_map_image_elements(map), stride = dv_bits_stride(map);
+    size_t elements = dv_map_image_elements(map), stride = dv_mask_stride(map);
     if (!bits)
         return;
 #pragma omp parallel for schedule(static)

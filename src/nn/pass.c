@@ -23,9 +23,9 @@ bool dv_pass_is_reference(const dv_pass *pass) {
     return strncmp(pass->kernel, "ref", 3) == 0;
 }
 
-dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,
                                dv_error *error) {
-    return pass->methods->pack_weights(pass, plain, packed, scratchpad, weights, error);
+    return pass->methods->pack_weights(pass, plain, packed, workspace, weights, error);
 }
 
 dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {

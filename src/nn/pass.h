@@ -2,7 +2,7 @@
  *
  * Activations are channels last and dense, so that nothing of them is reordered; weights are reordered at each use
  * from the plain f32 array into the order that the pass likes, and their gradient back. Making a pass allocates;
- * running one does not, beyond what oneDNN does inside. Scratchpads are the caller's memory.
+ * running one does not, beyond what oneDNN does inside. Workspaces are the caller's memory.
  *
  * A pass runs with the number of OpenMP threads that it was made with, so that its sums have one order.
  *
@@ -39,14 +39,14 @@ typedef struct dv_pass_arrays {
     const void *weights;   /* packed */
     float *gradient;       /* of the weights, plain: is added to */
     const float *bias;     /* [dst_channels] */
-    void *scratchpad;
+    void *workspace;
 } dv_pass_arrays;
 
 typedef struct dv_pass dv_pass;
 
 /* How something that computes passes does what the functions below say. */
 typedef struct dv_pass_methods {
-    dv_status (*pack_weights)(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+    dv_status (*pack_weights)(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,
                               dv_error *error);
     dv_status (*run)(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
     void (*destroy)(dv_pass *pass); /* and frees */
@@ -59,7 +59,7 @@ struct dv_pass {
     char kernel[64]; /* the name of what computes it: "winograd:fma", or oneDNN's: "jit:avx2" */
     /* What the caller must have room for, at addresses that are multiples of 64. */
     size_t weights_bytes; /* packed weights; 0: it takes them plain, or takes none */
-    size_t scratchpad_bytes;
+    size_t workspace_bytes;
 };
 
 /* Makes a pass, to be given back by dv_pass_free. `name` of the layer is for messages. A type or a shape
@@ -73,7 +73,7 @@ bool dv_pass_is_reference(const dv_pass *pass);
 
 /* Weights in the order that dv_pass_run takes, from plain ones [count]: `packed` after filling its
  * weights_bytes, or `plain` itself. For passes that read weights. */
-dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,
                                dv_error *error);
 
 dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);

@@ -6,21 +6,21 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     DV_TRY(dv_layer_check_inputs(layer, 1, 1, error));
     layer->output = layer->inputs[0];
     layer->input_need = DV_NEED_NOTHING;
-    layer->output_need = DV_NEED_BITS;
+    layer->output_need = DV_NEED_MASK;
     layer->zero_outside_mask = true;
     return DV_OK;
 }
 
 static dv_status prepare(dv_layer *layer, dv_error *error) {
     (void)error;
-    layer->backward_workspace_bytes = dv_map_slice_images(&layer->output) * dv_bits_stride(&layer->output);
+    layer->backward_workspace_bytes = dv_map_slice_images(&layer->output) * dv_mask_stride(&layer->output);
     return DV_OK;
 }
 
 static void rectify(const dv_layer *layer, const dv_forward *call, const dv_span *span, size_t n) {
     const dv_map *map = &layer->output;
     dv_elementwise()->rectify(span, dv_image(map, call->inputs[0], n), dv_image_in(map, call->output, n),
-                              call->output_bits ? call->output_bits + n * dv_bits_stride(map) : NULL);
+                              call->output_mask ? call->output_mask + n * dv_mask_stride(map) : NULL);
 }
 
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {

@@ -139,18 +139,18 @@ static size_t tiles_from(const winograd_pass *made, size_t first) {
     return dv_smaller(made->chunk, made->tiles - first);
 }
 
-/* The scratchpad: one array that all threads share, and the others of one thread. */
+/* The workspace: one array that all threads share, and the others of one thread. */
 typedef struct chunk_space {
     float *weights;   /* points [WEIGHTS_POINTS][panels][depth][PANEL] of a block */
     float *from, *to; /* points [points][tiles][channels] of a chunk */
 } chunk_space;
 
-/* Carves it; with scratchpad NULL it only counts its bytes. */
-static chunk_space chunk_carve(const winograd_pass *made, void *scratchpad, size_t thread, size_t *bytes) {
-    chunk_space space = {.weights = dv_carve(scratchpad, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float))};
+/* Carves it; with workspace NULL it only counts its bytes. */
+static chunk_space chunk_carve(const winograd_pass *made, void *workspace, size_t thread, size_t *bytes) {
+    chunk_space space = {.weights = dv_carve(workspace, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float))};
     for (size_t i = 0; i <= thread; i++) {
-        space.from = dv_carve(scratchpad, bytes, made->points * made->from_stride * sizeof(float));
-        space.to = dv_carve(scratchpad, bytes, made->points * made->to_stride * sizeof(float));
+        space.from = dv_carve(workspace, bytes, made->points * made->from_stride * sizeof(float));
+        space.to = dv_carve(workspace, bytes, made->points * made->to_stride * sizeof(float));
     }
     return space;
 }
@@ -198,34 +198,34 @@ static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *erro
 #pragma omp parallel num_threads(pass->threads)
     {
         size_t bytes = 0;
-        chunk_space space = chunk_carve(made, arrays->scratchpad, (size_t)omp_get_thread_num(), &bytes);
+        chunk_space space = chunk_carve(made, arrays->workspace, (size_t)omp_get_thread_num(), &bytes);
         for (size_t first = 0; first < made->to.channels; first += made->block)
             run_block(made, arrays, block_at(made, first), &space);
     }
     return DV_OK;
 }
 
-static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *scratchpad, const void **weights,
+static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,
                               dv_error *error) {
-    (void)pass, (void)packed, (void)scratchpad, (void)error;
+    (void)pass, (void)packed, (void)workspace, (void)error;
     *weights = plain;
     return DV_OK;
 }
 
 /* ---- backward weights ----------------------------------------------------------------------- */
 
-/* The scratchpad, which all threads share. */
+/* The workspace, which all threads share. */
 typedef struct gradient_space {
     float *weights; /* points [WEIGHTS_POINTS][panels][depth][PANEL] of a block's gradient */
     float *from;    /* points [points][tiles][channels] of a chunk */
     float *to;      /* points [points][panels][tiles][PANEL] of a chunk's gradients */
 } gradient_space;
 
-static gradient_space gradient_carve(const winograd_pass *made, void *scratchpad, size_t *bytes) {
+static gradient_space gradient_carve(const winograd_pass *made, void *workspace, size_t *bytes) {
     return (gradient_space){
-        .weights = dv_carve(scratchpad, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float)),
-        .from = dv_carve(scratchpad, bytes, made->points * made->from_stride * sizeof(float)),
-        .to = dv_carve(scratchpad, bytes, made->points * made->to_stride * sizeof(float)),
+        .weights = dv_carve(workspace, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float)),
+        .from = dv_carve(workspace, bytes, made->points * made->from_stride * sizeof(float)),
+        .to = dv_carve(workspace, bytes, made->points * made->to_stride * sizeof(float)),
     };
 }
 
@@ -278,7 +278,7 @@ static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_er
     const winograd_pass *made = (const winograd_pass *)pass;
     (void)error;
     size_t bytes = 0;
-    gradient_space space = gradient_carve(made, arrays->scratchpad, &bytes);
+    gradient_space space = gradient_carve(made, arrays->workspace, &bytes);
 #pragma omp parallel num_threads(pass->threads)
     for (size_t first = 0; first < made->to.channels; first += made->block)
         add_block(made, arrays, block_at(made, first), &space);
@@ -339,7 +339,7 @@ static size_t choose_chunk(const winograd_pass *made) {
     return dv_smaller(chunk > least ? chunk : least, round_up(dv_divide_up(made->tiles, sharers), ROWS));
 }
 
-/* How the work is cut, and the scratchpad that this takes. */
+/* How the work is cut, and the workspace that this takes. */
 static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     size_t side = (size_t)made->form->tile;
     made->tiles_y = dv_divide_up((size_t)made->to.height, side);
@@ -352,9 +352,9 @@ static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     made->from_stride = made->chunk * made->from.channels + 16;
     made->to_stride = made->chunk * made->block + 16;
     if (made->pass.kind == DV_PASS_BACKWARD_WEIGHTS)
-        (void)gradient_carve(made, NULL, &made->pass.scratchpad_bytes);
+        (void)gradient_carve(made, NULL, &made->pass.workspace_bytes);
     else
-        (void)chunk_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.scratchpad_bytes);
+        (void)chunk_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.workspace_bytes);
 }
 
 dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,

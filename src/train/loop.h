@@ -36,8 +36,8 @@ static inline double dv_now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static inline bool dv_stop_asked(const dv_train_calls *calls) {
-    return calls != NULL && calls->stop != NULL && *calls->stop != 0;
+static inline bool dv_stop_asked(const dv_train_callbacks *callbacks) {
+    return callbacks != NULL && callbacks->stop != NULL && *callbacks->stop != 0;
 }
 
 /* The run must take images as the data has them. */
@@ -51,7 +51,7 @@ dv_status dv_testing_loader(dv_run *run, const dv_dataset *data, dv_split split,
 
 /* Tests with all batches of the loader, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone.
  * If a stop is asked for meanwhile, the tally is not complete. */
-dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
-                        dv_tally *sum, dv_error *error);
+dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs,
+                        const dv_train_callbacks *callbacks, dv_tally *sum, dv_error *error);
 
 #endif

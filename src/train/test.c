@@ -22,7 +22,7 @@ static dv_loader_options loader_options(const dv_map *input, dv_split split, boo
         options.augmentation = loading->augmentation;
         options.resize = loading->resize;
         options.workers = loading->workers;
-        options.ahead = loading->ahead;
+        options.prefetch = loading->prefetch;
         options.corrupt = loading->corrupt;
         options.context = loading->context;
     }
@@ -64,9 +64,9 @@ size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv
     return dv_loader_bytes(data, &learning) + dv_loader_bytes(data, &testing);
 }
 
-static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_t done, size_t batches,
+static void tell(const dv_train_callbacks *callbacks, size_t epoch, size_t epochs, size_t done, size_t batches,
                  const dv_tally *sum, double seconds) {
-    if (calls == NULL || calls->progress == NULL)
+    if (callbacks == NULL || callbacks->progress == NULL)
         return;
     dv_train_progress progress = {.epoch = epoch,
                                   .epochs = epochs,
@@ -79,7 +79,7 @@ static void tell(const dv_train_calls *calls, size_t epoch, size_t epochs, size_
                                   .seconds_left = NAN,
                                   .learning_rate = NAN,
                                   .peak_bytes = dv_memory_peak()};
-    calls->progress(calls->context, &progress);
+    callbacks->progress(callbacks->context, &progress);
 }
 
 /* Adds the batch, from 1, to what it says when it failed. */
@@ -100,29 +100,29 @@ static dv_status test_batch(dv_run *run, dv_loader *loader, size_t index, dv_tal
     return DV_OK;
 }
 
-dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs, const dv_train_calls *calls,
-                        dv_tally *sum, dv_error *error) {
+dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs,
+                        const dv_train_callbacks *callbacks, dv_tally *sum, dv_error *error) {
     double start = dv_now();
     size_t batches = dv_loader_batches(loader), images = dv_run_images(run);
     dv_status status = DV_OK;
-    for (size_t i = 0; i < batches && status == DV_OK && !dv_stop_asked(calls); i++) {
+    for (size_t i = 0; i < batches && status == DV_OK && !dv_stop_asked(callbacks); i++) {
         status = test_batch(run, loader, i, sum, error);
         if (status == DV_OK)
-            tell(calls, epoch, epochs, i + 1, batches, sum, dv_now() - start);
+            tell(callbacks, epoch, epochs, i + 1, batches, sum, dv_now() - start);
     }
     (void)dv_run_set_images(run, images, NULL);
     return status;
 }
 
 dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
-                  const dv_train_calls *calls, dv_test_result *result, dv_error *error) {
+                  const dv_train_callbacks *callbacks, dv_test_result *result, dv_error *error) {
     dv_tally sum = {0};
     dv_loader *loader;
     if (run == NULL || data == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "test: run, data or result is NULL");
     DV_TRY(dv_check_input(run, error));
     DV_TRY(dv_testing_loader(run, data, split, loading, &loader, error));
-    dv_status status = dv_test_epoch(run, loader, 1, 1, calls, &sum, error);
+    dv_status status = dv_test_epoch(run, loader, 1, 1, callbacks, &sum, error);
     dv_loader_free(loader);
     if (status == DV_ERROR_NONFINITE && error != NULL)
         return dv_fail(error, status, "%.200s: check the data and the training of these weights", error->text);

@@ -20,7 +20,7 @@ typedef struct training {
     dv_run *run;
     const dv_plan *plan;
     const dv_train_options *options;
-    const dv_train_calls *calls;
+    const dv_train_callbacks *callbacks;
     dv_train_state *state;
     size_t data_images;     /* to learn from */
     dv_loader *loader;      /* of those */
@@ -138,7 +138,7 @@ static double seconds_left(const training *t) {
 
 static void tell(const training *t, double rate) {
     const dv_train_state *state = t->state;
-    if (t->calls == NULL || t->calls->progress == NULL)
+    if (t->callbacks == NULL || t->callbacks->progress == NULL)
         return;
     dv_train_progress progress = {.epoch = epoch_of(state) + 1,
                                   .epochs = t->options->epochs,
@@ -150,14 +150,14 @@ static void tell(const training *t, double rate) {
                                   .seconds_left = seconds_left(t),
                                   .learning_rate = rate,
                                   .peak_bytes = dv_memory_peak()};
-    t->calls->progress(t->calls->context, &progress);
+    t->callbacks->progress(t->callbacks->context, &progress);
 }
 
 static dv_status save(training *t, dv_error *error) {
     t->saved = dv_now();
-    if (t->calls == NULL || t->calls->save == NULL)
+    if (t->callbacks == NULL || t->callbacks->save == NULL)
         return DV_OK;
-    return t->calls->save(t->calls->context, t->state, error);
+    return t->callbacks->save(t->callbacks->context, t->state, error);
 }
 
 /* Saves if it is time to. */
@@ -197,7 +197,9 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double sh
                           error));
     DV_TRY(dv_run_set_images(t->run, count, error));
     dv_mix_batch(&options->mix, options->seed, number, t->run);
-    dv_status status = dv_run_train(t->run, number, (float)options->label_smoothing, (float)share, &result, error);
+    dv_status status = dv_run_train(
+        t->run, &(dv_step){.batch = number, .label_smoothing = (float)options->label_smoothing, .scale = (float)share},
+        &result, error);
     if (status == DV_OK && !(result.loss <= LARGEST_LOSS))
         status = dv_fail(error, DV_ERROR_NONFINITE, "training diverges: the loss is %.3g", result.loss);
     if (status != DV_OK)
@@ -233,7 +235,7 @@ static dv_status train_epoch(training *t, dv_epoch_record *record, dv_error *err
     double start = dv_now();
     t->begun = *state;
     while (state->step < end && state->step < all_steps(t)) {
-        t->stopped = dv_stop_asked(t->calls);
+        t->stopped = dv_stop_asked(t->callbacks);
         if (t->stopped)
             break;
         double rate = dv_schedule_rate(&t->options->schedule, state->step, state->steps_per_epoch, t->options->epochs);
@@ -254,11 +256,12 @@ static dv_status try_test(training *t, dv_epoch_record *record, dv_error *error)
     double start = dv_now();
     if (t->options->average > 0)
         dv_average_exchange(t->run);
-    dv_status status = dv_test_epoch(t->run, t->test_loader, record->epoch, t->options->epochs, t->calls, &sum, error);
+    dv_status status =
+        dv_test_epoch(t->run, t->test_loader, record->epoch, t->options->epochs, t->callbacks, &sum, error);
     if (t->options->average > 0)
         dv_average_exchange(t->run);
     DV_TRY(status);
-    if (dv_stop_asked(t->calls)) {
+    if (dv_stop_asked(t->callbacks)) {
         t->stopped = true;
         return DV_OK;
     }
@@ -331,8 +334,8 @@ static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error
     enter(t, &record);
     result->last = record;
     result->stopped = t->stopped;
-    if (t->calls != NULL && t->calls->epoch != NULL)
-        DV_TRY(t->calls->epoch(t->calls->context, &record, error));
+    if (t->callbacks != NULL && t->callbacks->epoch != NULL)
+        DV_TRY(t->callbacks->epoch(t->callbacks->context, &record, error));
     return save(t, error);
 }
 
@@ -357,10 +360,10 @@ static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     t->state->step_images = step_images(t);
     t->state->data_images = t->data_images;
     t->state->seed = options->seed;
-    t->stopped = dv_stop_asked(t->calls);
-    if (t->stopped || t->calls == NULL || t->calls->begin == NULL)
+    t->stopped = dv_stop_asked(t->callbacks);
+    if (t->stopped || t->callbacks == NULL || t->callbacks->begin == NULL)
         return DV_OK;
-    return t->calls->begin(t->calls->context, error);
+    return t->callbacks->begin(t->callbacks->context, error);
 }
 
 static dv_status run_epochs(training *t, dv_train_result *result, dv_error *error) {
@@ -374,7 +377,8 @@ static dv_status run_epochs(training *t, dv_train_result *result, dv_error *erro
 }
 
 dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
-                   const dv_train_calls *calls, dv_train_state *state, dv_train_result *result, dv_error *error) {
+                   const dv_train_callbacks *callbacks, dv_train_state *state, dv_train_result *result,
+                   dv_error *error) {
     if (run == NULL || plan == NULL || data == NULL || options == NULL || state == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: run, plan, data, options, state or result is NULL");
     *result = (dv_train_result){0};
@@ -382,7 +386,7 @@ dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, con
     DV_TRY(dv_check_input(run, error));
     if (options->average > 0 && !has_averages(run))
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: an average of the weights is asked for, but not planned");
-    training t = {.run = run, .plan = plan, .options = options, .calls = calls, .state = state};
+    training t = {.run = run, .plan = plan, .options = options, .callbacks = callbacks, .state = state};
     dv_status status = begin(&t, data, error);
     if (status == DV_OK)
         status = run_epochs(&t, result, error);

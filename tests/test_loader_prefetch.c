@@ -45,13 +45,13 @@ static epoch *read_epoch(const dv_dataset *data, dv_loader_options options, uint
 }
 
 static void test_same_for_any_workers(void **state) {
-    static const size_t workers[] = {1, 2, 5}, aheads[] = {1, 3, 4};
+    static const size_t workers[] = {1, 2, 5}, prefetches[] = {1, 3, 4};
     dv_dataset *data = open_folder(state);
     dv_loader_options options = varied;
     epoch *expected = read_epoch(data, options, 3);
     for (size_t i = 0; i < 3; i++) {
         options.workers = workers[i];
-        options.ahead = aheads[i];
+        options.prefetch = prefetches[i];
         epoch *made = read_epoch(data, options, 3);
         assert_memory_equal(made, expected, sizeof *made);
         free(made);
@@ -73,21 +73,21 @@ static void test_any_order(void **state) {
     static float a[BATCH * ELEMENTS], b[BATCH * ELEMENTS];
     int32_t one[BATCH], other[BATCH];
     size_t count;
-    dv_loader *plain, *ahead;
+    dv_loader *plain, *prefetch;
     dv_dataset *data = open_folder(state);
     dv_loader_options options = varied;
     options.drop_last = 1;
     assert_ok(dv_loader_new(data, &options, &plain, &error));
     options.workers = 3;
-    assert_ok(dv_loader_new(data, &options, &ahead, &error));
+    assert_ok(dv_loader_new(data, &options, &prefetch, &error));
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         assert_ok(dv_loader_fill(plain, asked[i].epoch, asked[i].batch, a, one, &count, &error));
-        assert_ok(dv_loader_fill(ahead, asked[i].epoch, asked[i].batch, b, other, &count, &error));
+        assert_ok(dv_loader_fill(prefetch, asked[i].epoch, asked[i].batch, b, other, &count, &error));
         assert_memory_equal(a, b, sizeof a);
         assert_memory_equal(one, other, sizeof one);
     }
     dv_loader_free(plain);
-    dv_loader_free(ahead);
+    dv_loader_free(prefetch);
     dv_dataset_close(data);
 }
 
@@ -218,7 +218,7 @@ static void test_options(void **state) {
         {{.batch = 1, .side = 1025}, "side: 1025: must be from 1 to 1024"},
         {{.batch = 1, .side = 32, .resize = 31}, "resize: 31: must be from 32 to 2048"},
         {{.batch = 1, .workers = 257}, "workers: 257: must be from 0 to 256"},
-        {{.batch = 1, .ahead = 65}, "ahead: 65: must be from 1 to 64"},
+        {{.batch = 1, .prefetch = 65}, "prefetch: 65: must be from 1 to 64"},
         {{.batch = 1, .side = 3, .augmentation = {.crop = DV_CROP_REFLECT, .padding = 3}}, "less than the side, 3"},
         {{.batch = 1, .augmentation = {.crop = 99}}, "crop 99 is none"},
     };

@@ -3,20 +3,20 @@
  * A batch is made in a slot: its images as bytes, its labels, and what was wrong with which. The slots are a ring.
  * Its head is the batch that is expected to be asked for next; those behind it follow in order. A worker takes single
  * images, of the batch nearest to the head that has any left, so that even the first batch is made by all. */
-#ifndef DV_DATA_AHEAD_H
-#define DV_DATA_AHEAD_H
+#ifndef DV_DATA_PREFETCH_H
+#define DV_DATA_PREFETCH_H
 
 #include "data/maker.h"
 
-typedef struct dv_ahead dv_ahead;
+typedef struct dv_prefetch dv_prefetch;
 
 /* What there is to make. */
-typedef struct dv_ahead_options {
+typedef struct dv_prefetch_options {
     const dv_dataset *data;
     dv_loader_options loader; /* resolved: side, resize, ahead and augmentation are what they are to be */
     size_t images;            /* of the split */
     size_t batches;           /* of an epoch */
-} dv_ahead_options;
+} dv_prefetch_options;
 
 /* A batch. */
 typedef struct dv_slot {
@@ -31,15 +31,15 @@ typedef struct dv_slot {
     size_t failed; /* the place of the error */
 } dv_slot;
 
-dv_status dv_ahead_new(const dv_ahead_options *options, dv_ahead **ahead, dv_error *error);
-void dv_ahead_free(dv_ahead *ahead);
-size_t dv_ahead_bytes(const dv_ahead_options *options);
+dv_status dv_prefetch_new(const dv_prefetch_options *options, dv_prefetch **prefetch, dv_error *error);
+void dv_prefetch_free(dv_prefetch *prefetch);
+size_t dv_prefetch_bytes(const dv_prefetch_options *options);
 
 /* The index of the image at a place of a batch. */
-size_t dv_ahead_index(const dv_ahead_options *options, uint64_t epoch, size_t batch, size_t place);
+size_t dv_prefetch_index(const dv_prefetch_options *options, uint64_t epoch, size_t batch, size_t place);
 
-/* Waits for a batch. It is the caller's until dv_ahead_done. */
-const dv_slot *dv_ahead_take(dv_ahead *ahead, uint64_t epoch, size_t batch);
-void dv_ahead_done(dv_ahead *ahead);
+/* Waits for a batch. It is the caller's until dv_prefetch_done. */
+const dv_slot *dv_prefetch_take(dv_prefetch *prefetch, uint64_t epoch, size_t batch);
+void dv_prefetch_done(dv_prefetch *prefetch);
 
 #endif
