@@ -101,7 +101,7 @@ static dv_status train(dv_run *run, size_t batch, uint64_t steps, dv_error *erro
     dv_status status = DV_OK;
     for (uint64_t step = 0; step < steps && status == DV_OK; step++) {
         fill(run, batch, step);
-        status = dv_run_train(run, step, 0.1F, 1.0F, &result, error);
+        status = dv_run_train(run, &(dv_step){.batch = step, .label_smoothing = 0.1F}, &result, error);
         if (status != DV_OK)
             break;
         dv_sgd_step(&sgd, 0.02, run);

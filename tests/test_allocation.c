@@ -99,7 +99,7 @@ static void step(dv_run *run, uint64_t number) {
         input[i] = i % 2 ? 0x3f : (unsigned char)(37 * i); /* numbers near 1 in f32 and bf16 */
     for (size_t i = 0; i < map->images; i++)
         dv_run_labels(run)[i] = (int32_t)(i % 10);
-    assert_fine(dv_run_train(run, number, 0, 1, &result, &error));
+    assert_fine(dv_run_train(run, &(dv_step){.batch = number}, &result, &error));
     dv_sgd_step(&sgd, 0.01, run);
 }
 

@@ -81,7 +81,7 @@ static void feed(dv_run *run, size_t images, uint32_t number) {
 static dv_step_result train(dv_run *run, size_t images, uint32_t number) {
     dv_step_result result;
     feed(run, images, number);
-    assert_ok(dv_run_train(run, number, 0.1f, 1, &result, &error));
+    assert_ok(dv_run_train(run, &(dv_step){.batch = number, .label_smoothing = 0.1f}, &result, &error));
     return result;
 }
 
@@ -232,7 +232,8 @@ static void one_value_has_no_variance(void **state) {
     assert_int_equal(dv_run_fewest_images(run), 2);
     train(run, 2, 0);
     feed(run, 1, 0);
-    assert_fails(dv_run_train(run, 0, 0, 1, &result, &error), DV_ERROR_UNSUPPORTED, "norm: one value per channel");
+    assert_fails(dv_run_train(run, &(dv_step){.batch = 0}, &result, &error), DV_ERROR_UNSUPPORTED,
+                 "norm: one value per channel");
     feed(run, 1, 0);
     assert_ok(dv_run_evaluate(run, &result, &error));
     dv_run_free(run);

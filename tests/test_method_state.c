@@ -82,7 +82,7 @@ static void train(const network *n, uint64_t batch) {
         ((float *)dv_run_input(n->run))[i] = (float)((uint32_t)(i + batch) * 2654435761u >> 16) * 0x1p-16f - 0.5f;
     for (size_t i = 0; i < map->images; i++)
         dv_run_labels(n->run)[i] = (int32_t)(i % 10);
-    assert_ok(dv_run_train(n->run, batch, 0, 1, &result, &error));
+    assert_ok(dv_run_train(n->run, &(dv_step){.batch = batch}, &result, &error));
 }
 
 static void a_method_sees_gradients(void **state) {

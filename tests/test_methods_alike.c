@@ -95,7 +95,7 @@ static double train(const trained *t, uint32_t number) {
     }
     for (size_t n = 0; n < map->images; n++)
         dv_run_labels(t->run)[n] = (int32_t)((n + number) % 10);
-    assert_ok(dv_run_train(t->run, number, 0, 1, &result, &error));
+    assert_ok(dv_run_train(t->run, &(dv_step){.batch = number}, &result, &error));
     for (size_t i = 0; (p = dv_run_parameter_at(t->run, i)); i++)
         for (size_t j = 0; p->gradient && j < p->count; j++) {
             p->data[j] -= 0.02f * p->gradient[j];

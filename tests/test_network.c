@@ -165,7 +165,7 @@ static void compare_with_pytorch(const char *model, size_t side, const char *fil
             if (steps > 0)
                 update(n.run, 0.01f, 5e-4f);
             fill_batch(n.run, (uint32_t)number, 10);
-            assert_ok(dv_run_train(n.run, steps, 0, 1, &result, &error));
+            assert_ok(dv_run_train(n.run, &(dv_step){.batch = steps}, &result, &error));
             if (fabs(result.loss - expected) > LOSS_TOLERANCE * expected)
                 fail_msg("%s: step %u: loss %.9g, PyTorch's %.9g", model, steps, result.loss, expected);
             steps++;
@@ -206,7 +206,7 @@ static void same_seed_gives_the_same_bits(void **state) {
         for (unsigned step = 0; step < steps; step++) {
             dv_step_result result;
             fill_batch(n.run, step % 5, 10);
-            assert_ok(dv_run_train(n.run, step, 0.1f, 1, &result, &error));
+            assert_ok(dv_run_train(n.run, &(dv_step){.batch = step, .label_smoothing = 0.1f}, &result, &error));
             update(n.run, 0.02f, 5e-4f);
             losses[turn][step] = result.loss;
         }
@@ -224,7 +224,7 @@ static void padding_has_no_gradient(void **state) {
         network n = network_of(types[i], "resnet18", 4, 16, "none");
         dv_step_result result;
         fill_batch(n.run, 0, 10);
-        assert_ok(dv_run_train(n.run, 0, 0, 1, &result, &error));
+        assert_ok(dv_run_train(n.run, &(dv_step){.batch = 0}, &result, &error));
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
             const dv_run_parameter *p = parameter_named(n.run, names[k]);
             for (size_t j = 0; j < p->count; j++)
@@ -245,10 +245,10 @@ static void check_unbiased(const char *method, double rest) {
     network exact = network_new("resnet20", 4, 16, "none"), packed = network_new("resnet20", 4, 16, method);
     dv_step_result result;
     fill_batch(exact.run, 0, 10);
-    assert_ok(dv_run_train(exact.run, 0, 0, 1, &result, &error));
+    assert_ok(dv_run_train(exact.run, &(dv_step){.batch = 0}, &result, &error));
     for (unsigned step = 0; step < TRIES; step++) { /* gradients add up */
         fill_batch(packed.run, 0, 10);
-        assert_ok(dv_run_train(packed.run, step, 0, 1.0f / TRIES, &result, &error));
+        assert_ok(dv_run_train(packed.run, &(dv_step){.batch = step, .scale = 1.0f / TRIES}, &result, &error));
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const dv_run_parameter *a = parameter_named(exact.run, names[i]), *b = parameter_named(packed.run, names[i]);
@@ -279,12 +279,13 @@ static void a_nan_is_named(void **state) {
         dv_step_result result;
         fill_batch(n.run, 0, 10);
         ((float *)dv_run_input(n.run))[100] = NAN;
-        assert_fails(dv_run_train(n.run, 312, 0, 1, &result, &error), DV_ERROR_NONFINITE, told[i]);
+        assert_fails(dv_run_train(n.run, &(dv_step){.batch = 312}, &result, &error), DV_ERROR_NONFINITE, told[i]);
         network_free(n);
         n = network_new("resnet20", 2, 16, methods[i]);
         fill_batch(n.run, 0, 10);
         dv_run_labels(n.run)[1] = 10;
-        assert_fails(dv_run_train(n.run, 313, 0, 1, &result, &error), DV_ERROR_ARGUMENT, "loss: label 10 of image 1");
+        assert_fails(dv_run_train(n.run, &(dv_step){.batch = 313}, &result, &error), DV_ERROR_ARGUMENT,
+                     "loss: label 10 of image 1");
         network_free(n);
     }
 }

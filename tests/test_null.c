@@ -160,8 +160,8 @@ static void plans_and_runs(void **state) {
     refuses(dv_plan_new(n.graph, &options, &plan, &error));
     refuses(dv_run_new(NULL, 1, &run, &error));
     refuses(dv_run_new(n.plan, 1, NULL, &error));
-    refuses(dv_run_train(NULL, 0, 0, 1, &result, &error));
-    refuses(dv_run_train(n.run, 0, 0, 1, NULL, &error));
+    refuses(dv_run_train(NULL, &(dv_step){.batch = 0}, &result, &error));
+    refuses(dv_run_train(n.run, &(dv_step){.batch = 0}, NULL, &error));
     refuses(dv_run_set_images(NULL, 1, &error));
     refuses(dv_run_evaluate(NULL, &result, &error));
     refuses(dv_run_evaluate(n.run, NULL, &error));
@@ -183,7 +183,7 @@ static void any_order_of_freeing(void **state) {
     dv_run_free(n.run);
     for (int i = 0; i < 2; i++)
         dv_run_labels(second)[i] = i;
-    assert_ok(dv_run_train(second, 0, 0, 1, &result, &error));
+    assert_ok(dv_run_train(second, &(dv_step){.batch = 0}, &result, &error));
     dv_run_free(second);
     dv_dataset_close(n.data);
 }

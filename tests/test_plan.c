@@ -68,7 +68,7 @@ static void train(network *n, size_t steps) {
             ((float *)dv_run_input(n->run))[i] = (float)((uint32_t)(i + step) * 2654435761u >> 16) * 0x1p-16f - 0.5f;
         for (size_t i = 0; i < map->images; i++)
             dv_run_labels(n->run)[i] = (int32_t)(i % 10);
-        assert_ok(dv_run_train(n->run, step, 0, 1, &result, &error));
+        assert_ok(dv_run_train(n->run, &(dv_step){.batch = step}, &result, &error));
     }
 }
 

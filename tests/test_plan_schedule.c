@@ -187,7 +187,7 @@ static dv_run *run_after_step(dv_graph *graph, const char *method, const dv_guar
     assert_ok(dv_run_new(plan, 1, &run, &error));
     dv_plan_free(plan);
     fill_batch(run, graph->values[graph->logits].map.channels);
-    assert_ok(dv_run_train(run, 3, 0.1f, 1, &result, &error));
+    assert_ok(dv_run_train(run, &(dv_step){.batch = 3, .label_smoothing = 0.1f}, &result, &error));
     *loss = result.loss;
     return run;
 }
@@ -252,7 +252,7 @@ static void what_a_list_lacks_is_found(void **state) {
         dv_step_result result;
         assert_ok(dv_run_new(plan, 1, &run, &error));
         fill_batch(run, 10);
-        assert_fails(dv_run_train(run, 0, 0, 1, &result, &error), DV_ERROR_BUFFER, lacks[i].words);
+        assert_fails(dv_run_train(run, &(dv_step){.batch = 0}, &result, &error), DV_ERROR_BUFFER, lacks[i].words);
         dv_run_free(run);
         dv_plan_free(plan);
         dv_graph_free(graph);

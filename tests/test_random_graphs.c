@@ -127,7 +127,7 @@ static double step_on(const subject *s, running r, uint64_t images, uint64_t bat
         if (p->gradient)
             memset(p->gradient, 0, p->count * sizeof(float));
     dv_error error = {0};
-    if (dv_run_train(r.run, batch, 0, 1, &result, &error) != DV_OK)
+    if (dv_run_train(r.run, &(dv_step){.batch = batch}, &result, &error) != DV_OK)
         complain(s, "%s: a step fails: %s", r.plan->options.method, error.text);
     return result.loss;
 }

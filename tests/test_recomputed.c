@@ -108,7 +108,7 @@ static trained step_of(make_graph *make, const char *method, dv_type type) {
     for (size_t n = 0; n < BATCH; n++)
         dv_run_labels(t.run)[n] = (int32_t)n;
     dv_step_result result;
-    assert_ok(dv_run_train(t.run, 0, 0, 1, &result, &error));
+    assert_ok(dv_run_train(t.run, &(dv_step){.batch = 0}, &result, &error));
     return t;
 }
 

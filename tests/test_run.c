@@ -22,7 +22,7 @@ static double train(dv_run *run, uint32_t number) {
     dv_step_result result;
     const dv_run_parameter *p;
     fill_batch(run, number);
-    assert_ok(dv_run_train(run, number, 0, 1, &result, &error));
+    assert_ok(dv_run_train(run, &(dv_step){.batch = number}, &result, &error));
     for (size_t i = 0; (p = dv_run_parameter_at(run, i)); i++)
         for (size_t j = 0; p->gradient && j < p->count; j++) {
             p->data[j] -= 0.05f * p->gradient[j];
@@ -156,10 +156,10 @@ static void a_failed_step_spoils_the_run(void **state) {
     assert_false(dv_run_failed(run));
     fill_batch(run, 1);
     dv_run_labels(run)[2] = 77;
-    assert_fails(dv_run_train(run, 1, 0, 1, &result, &error), DV_ERROR_ARGUMENT, "77");
+    assert_fails(dv_run_train(run, &(dv_step){.batch = 1}, &result, &error), DV_ERROR_ARGUMENT, "77");
     assert_true(dv_run_failed(run));
     fill_batch(run, 1);
-    assert_fails(dv_run_train(run, 1, 0, 1, &result, &error), DV_ERROR_ARGUMENT, "failed half-way");
+    assert_fails(dv_run_train(run, &(dv_step){.batch = 1}, &result, &error), DV_ERROR_ARGUMENT, "failed half-way");
     assert_ok(dv_run_evaluate(run, &result, &error));
     const dv_checkpoint_content content = {.run = run};
     assert_fails(dv_checkpoint_write("spoilt.safetensors", &content, &error), DV_ERROR_ARGUMENT, "failed half-way");
@@ -200,7 +200,7 @@ static void a_value_is_added_to_itself(void **state) {
     for (int r = 0; r < 2; r++) {
         dv_step_result result;
         fill_batch(runs[r], 3);
-        assert_ok(dv_run_train(runs[r], 0, 0, 1, &result, &error));
+        assert_ok(dv_run_train(runs[r], &(dv_step){.batch = 0}, &result, &error));
     }
     assert_memory_equal(once->gradient, twice->gradient, once->count * sizeof(float));
     for (int r = 0; r < 2; r++) {

@@ -193,10 +193,15 @@ DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t ind
 /* What the method remembers from step to step: an array of f32 that belongs into a checkpoint. NULL: nothing. */
 DV_API const dv_run_parameter *dv_run_method_state(const dv_run *run);
 
-/* Forward, loss and backward; gradients, times `scale`, are added to the parameters' gradients. `batch` is the
- * number of the batch in the training, on which dither and dropout depend. */
-DV_API dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
-                              dv_error *error);
+/* What a step of training is told. */
+typedef struct dv_step {
+    uint64_t batch;        /* the number of the batch in the training, on which dither and dropout depend */
+    float label_smoothing; /* 0 to 1 */
+    float scale;           /* of the gradients; 0: 1 */
+} dv_step;
+
+/* Forward, loss and backward; gradients are added to the parameters' gradients. */
+DV_API dv_status dv_run_train(dv_run *run, const dv_step *step, dv_step_result *result, dv_error *error);
 
 /* Whether a step of training failed half-way (values that are not finite, a disk that is full or gone): gradients and
  * running statistics may be of a part of it, so that the run can neither train nor be saved any more. A new one can,

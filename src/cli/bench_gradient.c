@@ -90,7 +90,7 @@ static dv_status find_gradient(const model *m, dv_loader *loader, size_t batch, 
             memset(p->gradient, 0, p->count * sizeof *p->gradient);
     dv_status status = dv_loader_fill(loader, 0, batch, dv_run_input(m->run), dv_run_labels(m->run), &images, error);
     if (status == DV_OK)
-        status = dv_run_train(m->run, step, 0, 1, &result, error);
+        status = dv_run_train(m->run, &(dv_step){.batch = step}, &result, error);
     for (size_t i = 0; status == DV_OK && (p = dv_run_parameter_at(m->run, i)) != NULL; i++)
         if (p->gradient != NULL) {
             memcpy(gradient + at, p->gradient, p->count * sizeof *p->gradient);

@@ -118,7 +118,7 @@ static dv_status train(worker *w, long steps, dv_error *error) {
     dv_step_result result;
     for (; steps > 0; steps--) {
         fill_batch(w);
-        dv_status status = dv_run_train(w->run, w->step++, 0, 1, &result, error);
+        dv_status status = dv_run_train(w->run, &(dv_step){.batch = w->step++}, &result, error);
         if (status != DV_OK)
             return status;
         dv_sgd_step(&sgd, 0.01, w->run);

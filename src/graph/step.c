@@ -2,11 +2,10 @@
 #include "base/status.h"
 #include "graph/run.h"
 
-/* What one step is told. */
+/* A step under way. */
 typedef struct step {
-    uint64_t batch; /* its number in the training */
+    dv_step told;
     bool training;
-    float smoothing, scale; /* of the loss */
     dv_step_result *result;
 } step;
 
@@ -29,7 +28,7 @@ static dv_kept *to_store(dv_run *run, dv_value value, int i, const step *now) {
     dv_kept *kept = &run->kept[value];
     if (!now->training || !kept->access || !kept->access->store || run->plan->values[value].stored_by != i)
         return NULL;
-    kept->noise.step = now->batch;
+    kept->noise.step = now->told.batch;
     return kept;
 }
 
@@ -47,7 +46,7 @@ static dv_status forward(dv_run *run, int i, const step *now, dv_error *error) {
     dv_forward *call = &run->calls[i].forward;
     dv_kept *output = to_store(run, node->output, i, now);
     call->images = run->images;
-    call->step = now->batch;
+    call->step = now->told.batch;
     call->training = now->training;
     call->store_output = kind->stores_output ? output : NULL;
     call->store_input = kind->stores_input ? to_store(run, node->inputs[0], i, now) : NULL;
@@ -61,7 +60,7 @@ static dv_status replay(dv_run *run, int i, const step *now, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_forward *call = &run->calls[i].replay;
     call->images = run->images;
-    call->step = now->batch;
+    call->step = now->told.batch;
     dv_status status = layer->kind->forward(layer, call, error);
     return status == DV_OK ? status : explain(error, status, layer->name);
 }
@@ -74,13 +73,13 @@ static dv_status loss(dv_run *run, int index, const step *now, dv_error *error) 
     const dv_value_plan *logits = &run->plan->values[graph->logits];
     dv_map map = graph->values[graph->logits].map; /* of the images that are there */
     map.images = run->images;
-    dv_targets targets = {.labels = dv_run_labels(run), .smoothing = now->smoothing};
+    dv_targets targets = {.labels = dv_run_labels(run), .smoothing = now->told.label_smoothing};
     dv_loss_result sums;
     if (now->training) {
         targets.seconds = dv_run_second_labels(run);
         targets.weights = dv_run_label_weights(run);
     }
-    dv_status status = dv_softmax_cross_entropy(&map, dv_run_piece(run, logits->data), &targets, now->scale,
+    dv_status status = dv_softmax_cross_entropy(&map, dv_run_piece(run, logits->data), &targets, now->told.scale,
                                                 now->training ? dv_run_piece(run, logits->diff) : NULL, &sums, error);
     if (status != DV_OK)
         return explain(error, status, "loss");
@@ -100,7 +99,7 @@ static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) 
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_backward *call = &run->calls[i].backward;
     call->images = run->images;
-    call->step = now->batch;
+    call->step = now->told.batch;
     observe(run, i, false);
     dv_status status = layer->kind->backward(layer, call, error);
     if (status != DV_OK)
@@ -161,20 +160,22 @@ static dv_status run_step(dv_run *run, const step *now, dv_error *error) {
     return DV_OK;
 }
 
-dv_status dv_run_train(dv_run *run, uint64_t batch, float label_smoothing, float scale, dv_step_result *result,
-                       dv_error *error) {
+dv_status dv_run_train(dv_run *run, const dv_step *told, dv_step_result *result, dv_error *error) {
     DV_NEED(run);
+    DV_NEED(told);
     DV_NEED(result);
     if (run->plan->options.inference)
         return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
     if (run->failed)
         return dv_fail(error, DV_ERROR_ARGUMENT,
                        "run: an earlier step failed half-way: make a new run, and load a checkpoint");
-    const step now = {batch, true, label_smoothing, scale, result};
+    step now = {.told = *told, .training = true, .result = result};
+    if (told->scale == 0)
+        now.told.scale = 1;
     dv_status status = run_step(run, &now, error);
     run->failed = status != DV_OK;
     if (!run->failed && run->state.data && run->plan->method.kind->adapt)
-        run->plan->method.kind->adapt(run->plan, batch, run->state.data);
+        run->plan->method.kind->adapt(run->plan, told->batch, run->state.data);
     dv_guard_rest(run->guard);
     return status;
 }
@@ -190,7 +191,7 @@ double dv_run_waited_seconds(const dv_run *run) {
 dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
     DV_NEED(run);
     DV_NEED(result);
-    const step now = {.scale = 1, .result = result};
+    const step now = {.told.scale = 1, .result = result};
     dv_status status = run_step(run, &now, error);
     dv_guard_rest(run->guard);
     return status;
