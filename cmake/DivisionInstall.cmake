@@ -1,7 +1,8 @@
 # Installation: headers, both libraries, the program, division.pc and the CMake package.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/division DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/division DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  PATTERN tools EXCLUDE) # the program's own
 install(TARGETS division_shared division_static EXPORT division
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET division_program)

@@ -1,6 +1,6 @@
 /* Fuzzes the reader of .npy files. What it accepts must describe exactly the bytes it was given, and be
  * written by dv_npy_write's rules: a type and a shape that take the array's bytes. */
-#include <division/npy.h>
+#include <division/tools/npy.h>
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Installs into a temporary prefix, and builds a small program with what is there: through pkg-config,
-# shared and static, and through find_package. Each must print the version of the library.
+# shared and static, and through find_package. Each must print the version of the library. What is only for the program
+# is neither installed nor exported.
 set -euo pipefail
 cd "$DV_TEMP"
 
 cat >consumer.c <<'END'
-#include <division/info.h>
+#include <division/division.h>
 #include <stdio.h>
 int main(void) {
-    return puts(dv_version()) < 0;
+    return puts(dv_version()) < 0 || dv_abi() != DV_ABI;
 }
 END
 
@@ -29,6 +30,7 @@ export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find prefix -name division.pc)")
 libraries=$(dirname "$(find prefix -name libdivision.so)")
 version=$(pkg-config --modversion division)
+abi=$(sed -n 's/^#define DV_ABI //p' prefix/include/division/version.h)
 
 expect_version() {
     local printed
@@ -52,3 +54,17 @@ expect_version consumer/shared
 expect_version consumer/static
 
 expect_version prefix/bin/division info
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+[[ ! -e prefix/include/division/tools ]] || fail "headers for the program alone are installed"
+[[ $(readlink "$libraries/libdivision.so") == "libdivision.so.$abi" ]] || fail "the shared library is not named by DV_ABI, $abi"
+if command -v nm >/dev/null; then
+    # Exactly the promised functions are exported.
+    cat prefix/include/division/*.h | tr '\n' ' ' | grep -oE 'DV_API [^;(]*\(' | grep -oE 'dv_[a-z0-9_]+\($' | tr -d '(' | sort >declared
+    nm -D --defined-only "$libraries/libdivision.so" | awk '$3 ~ /^dv_/ { print $3 }' | sort >exported
+    diff declared exported || fail "the shared library does not export what its headers declare"
+fi

@@ -2,7 +2,7 @@
 #include "base/random.h"
 #include "check.h"
 
-#include <division/json.h>
+#include <division/tools/json.h>
 #include <locale.h>
 #include <math.h>
 

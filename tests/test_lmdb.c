@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "data/lmdb_file.h"
 
-#include <division/lmdb.h>
+#include <division/tools/lmdb.h>
 #include <lmdb.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "folder.h"
 
-#include <division/npy.h>
+#include <division/tools/npy.h>
 #include <sys/stat.h>
 
 enum { FILE_BYTES = 4096 };

@@ -9,13 +9,13 @@
 #include <division/folder.h>
 #include <division/graph.h>
 #include <division/info.h>
-#include <division/json.h>
-#include <division/lmdb.h>
 #include <division/models.h>
-#include <division/npy.h>
-#include <division/picture.h>
 #include <division/recipe.h>
 #include <division/synthetic.h>
+#include <division/tools/json.h>
+#include <division/tools/lmdb.h>
+#include <division/tools/npy.h>
+#include <division/tools/picture.h>
 #include <division/train.h>
 
 /* The call has nothing to work on and says so. */

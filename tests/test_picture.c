@@ -4,7 +4,7 @@
 #include "folder.h"
 #include "report/font.h"
 
-#include <division/picture.h>
+#include <division/tools/picture.h>
 #include <math.h>
 #include <spng.h>
 

@@ -1,4 +1,4 @@
-/* What this build is and what it found on this machine. */
+/* What this build found on this machine, and the libraries it stands on. */
 #ifndef DIVISION_INFO_H
 #define DIVISION_INFO_H
 
@@ -9,9 +9,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* "0.1.0". */
-DV_API const char *dv_version(void);
 
 /* The instruction sets that kernels exist for, slowest first. Which of them a build has depends on
  * the processor family it is for: x86-64 has scalar, sse2, avx2, avx512, amx; AArch64 scalar, neon. */
@@ -35,9 +32,6 @@ DV_API int dv_isa_available(dv_isa isa);
  * once, at the first call. A DV_ISA that is unknown or not available is an error here (and `isa` is
  * then the fastest), so that a program can say so at its start. */
 DV_API dv_status dv_isa_picked(dv_isa *isa, dv_error *error);
-
-/* Threads that OpenMP uses where the caller does not say. */
-DV_API int dv_default_threads(void);
 
 /* The libraries in use: name and version of the index-th, or NULL past the last. Static. */
 DV_API const char *dv_library_name_at(size_t index);

@@ -1,8 +1,7 @@
-/* Versions: of the library itself and of those it stands on. */
+/* Versions of the libraries that this one stands on. */
 #include <division/info.h>
 
 #include <lmdb.h>
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
 #include <spng.h>
@@ -10,14 +9,6 @@
 #include <zlib.h>
 
 #include <jpeglib.h> /* needs stdio.h */
-
-const char *dv_version(void) {
-    return DV_VERSION_STRING;
-}
-
-int dv_default_threads(void) {
-    return omp_get_max_threads();
-}
 
 static const char *compiler_version(void) {
     return __VERSION__;

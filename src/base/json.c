@@ -1,6 +1,6 @@
 /* The JSON writer: every value goes through `begin_value`, which puts the comma and the key, and every
  * character through `put`, which knows where it goes. */
-#include <division/json.h>
+#include <division/tools/json.h>
 
 #include "base/printable.h"
 #include "base/status.h"

@@ -8,8 +8,9 @@
 
 #include <division/codec.h>
 #include <division/info.h>
-#include <division/json.h>
 #include <division/synthetic.h>
+#include <division/threads.h>
+#include <division/tools/json.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,7 +342,7 @@ int cli_bench_codec(int argc, char **argv) {
     dv_error error;
     if (dv_codec_parse(method, &codec, &error) != DV_OK)
         return cli_report(&error);
-    codec.threads = threads ? threads : dv_default_threads();
+    codec.threads = threads ? threads : dv_threads();
     if (!json)
         printf("%s, %s, %d threads; GB/s of unpacked bytes, median of %d rounds\n\n%-9s %12s %-4s %-6s%7s %7s %7s   "
                "%5s %5s   %6s\n",

@@ -11,7 +11,7 @@
 
 #include <division/checkpoint.h>
 #include <division/data.h>
-#include <division/json.h>
+#include <division/tools/json.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-#include <division/json.h>
+#include <division/tools/json.h>
 
 enum { STEPS = 3 };
 

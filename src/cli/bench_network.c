@@ -4,7 +4,7 @@
 #include "cli.h"
 
 #include <division/models.h>
-#include <omp.h>
+#include <division/threads.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,8 +85,7 @@ double bench_median(double *values, int count) {
 /* ---- planning ------------------------------------------------------------------------------ */
 
 void bench_use_threads(const bench_network *network) {
-    if (network->threads > 0)
-        omp_set_num_threads(network->threads);
+    (void)dv_set_threads(network->threads, NULL); /* its bounds are the option's */
 }
 
 dv_status bench_plan(const bench_network *network, dv_graph **graph, dv_plan **plan, dv_error *error) {

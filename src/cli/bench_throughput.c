@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-#include <division/json.h>
+#include <division/tools/json.h>
 
 enum { MOST_ROUNDS = 101, MOST_STEPS = 10000 };
 

@@ -7,9 +7,9 @@
 
 #include "cli.h"
 
-#include <division/json.h>
 #include <division/models.h>
 #include <division/synthetic.h>
+#include <division/tools/json.h>
 #include <division/train.h>
 #include <omp.h>
 #include <stdlib.h>

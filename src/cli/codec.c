@@ -4,9 +4,9 @@
 #include "cli.h"
 #include "options.h"
 
-#include <division/json.h>
-#include <division/npy.h>
 #include <division/synthetic.h>
+#include <division/tools/json.h>
+#include <division/tools/npy.h>
 
 #include <math.h>
 #include <stdio.h>

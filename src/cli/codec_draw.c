@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-#include <division/picture.h>
+#include <division/tools/picture.h>
 
 #include <math.h>
 #include <stdio.h>

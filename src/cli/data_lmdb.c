@@ -3,7 +3,7 @@
 #include "live.h"
 #include "options.h"
 
-#include <division/lmdb.h>
+#include <division/tools/lmdb.h>
 
 #include <stdio.h>
 

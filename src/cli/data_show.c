@@ -3,7 +3,7 @@
 #include "options.h"
 
 #include <division/data.h>
-#include <division/picture.h>
+#include <division/tools/picture.h>
 
 #include <stdio.h>
 #include <stdlib.h>

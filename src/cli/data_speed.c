@@ -3,7 +3,7 @@
 #include "options.h"
 
 #include <division/data.h>
-#include <division/json.h>
+#include <division/tools/json.h>
 
 #include <stdio.h>
 

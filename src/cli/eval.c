@@ -3,10 +3,10 @@
 #include "options.h"
 #include "train.h"
 
-#include <division/json.h>
 #include <division/models.h>
+#include <division/threads.h>
+#include <division/tools/json.h>
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,8 +223,7 @@ int cli_eval(int argc, char **argv) {
     chosen.path = operands.at[0];
     evaluation e = {.settings = &chosen};
     dv_error error;
-    if (chosen.threads > 0)
-        omp_set_num_threads(chosen.threads);
+    (void)dv_set_threads(chosen.threads, NULL); /* its bounds are the option's */
     dv_status status = evaluate(&e, &error);
     if (status == DV_OK)
         (chosen.json ? print_json : print_text)(&e);

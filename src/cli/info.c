@@ -3,7 +3,9 @@
 #include "options.h"
 
 #include <division/info.h>
-#include <division/json.h>
+#include <division/threads.h>
+#include <division/tools/json.h>
+#include <division/version.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +88,7 @@ static void print_table(const machine *found, dv_isa picked) {
     cli_line("version", "%s", dv_version());
     cli_line("processor", "%s", found->model);
     print_instruction_sets(picked);
-    cli_line("threads", "%d", dv_default_threads());
+    cli_line("threads", "%d", dv_threads());
     print_caches(found);
     cli_line("memory", "%s", cli_bytes_text(found->memory, memory));
     for (size_t i = 0; dv_library_name_at(i) != NULL; i++)
@@ -126,7 +128,7 @@ static void print_json(const machine *found, dv_isa picked) {
     dv_json_text(&json, "version", dv_version());
     dv_json_text(&json, "processor", found->model);
     dv_json_text(&json, "isa", dv_isa_name(picked));
-    dv_json_integer(&json, "threads", dv_default_threads());
+    dv_json_integer(&json, "threads", dv_threads());
     write_size(&json, "memory_bytes", found->memory);
     write_lists(&json, found);
     dv_json_end(&json);

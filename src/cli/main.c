@@ -3,6 +3,7 @@
 #include "start.h"
 
 #include <division/info.h>
+#include <division/version.h>
 
 #include <signal.h>
 #include <stdio.h>

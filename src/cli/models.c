@@ -3,8 +3,8 @@
 #include "options.h"
 
 #include <division/graph.h>
-#include <division/json.h>
 #include <division/models.h>
+#include <division/tools/json.h>
 #include <stdio.h>
 
 /* What one image costs, and how many parameters there are. */

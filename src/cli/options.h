@@ -20,8 +20,8 @@
 #ifndef DV_CLI_OPTIONS_H
 #define DV_CLI_OPTIONS_H
 
-#include <division/json.h>
 #include <division/status.h>
+#include <division/tools/json.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 #define DV_CLI_PLAN_H
 
 #include <division/graph.h>
-#include <division/json.h>
+#include <division/tools/json.h>
 
 /* Prints the schedule of a plan: for people, or as entries of an open JSON object. */
 void cli_print_schedule(const dv_plan *plan);

@@ -4,10 +4,10 @@
 
 #include "cli.h"
 
-#include <division/json.h>
 #include <division/models.h>
+#include <division/threads.h>
+#include <division/tools/json.h>
 
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -328,8 +328,7 @@ static int run(const train_choice *choice) {
                  .screen = train_screen_new(chosen),
                  .state = dv_train_state_default()};
     dv_error error;
-    if (chosen->threads > 0)
-        omp_set_num_threads(chosen->threads);
+    (void)dv_set_threads(chosen->threads, NULL); /* its bounds are the option's */
     cli_catch_interrupts();
     dv_status status = prepare(&s, &error);
     int planned = s.plan != NULL;

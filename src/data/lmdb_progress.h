@@ -4,7 +4,7 @@
 
 #include "data/order.h"
 
-#include <division/lmdb.h>
+#include <division/tools/lmdb.h>
 #include <math.h>
 #include <stdbool.h>
 #include <time.h>

@@ -4,7 +4,7 @@
 
 #include "data/dataset.h"
 
-#include <division/lmdb.h>
+#include <division/tools/lmdb.h>
 
 /* `source` may be NULL; else each record must have the name and the label of its image. Sets the result's images and
  * bytes. */

@@ -14,7 +14,7 @@
 #include "data/lmdb_progress.h"
 #include "data/lmdb_verify.h"
 
-#include <division/lmdb.h>
+#include <division/tools/lmdb.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <lmdb.h>

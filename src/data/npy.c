@@ -9,7 +9,7 @@
  *
  * The dictionary has exactly the keys descr, fortran_order and shape, in any order. Files come from
  * anywhere, so nothing in them is believed before it is checked, least of all a length. */
-#include <division/npy.h>
+#include <division/tools/npy.h>
 
 #include "base/file.h"
 #include "base/status.h"

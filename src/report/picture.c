@@ -1,6 +1,6 @@
 /* The canvas and its PNG file. Everything is drawn with dv_picture_fill, which alone knows where the
  * canvas ends. */
-#include <division/picture.h>
+#include <division/tools/picture.h>
 
 #include "base/file.h"
 #include "base/status.h"

@@ -1,7 +1,7 @@
 /* The folder of a run. Whole files are replaced at once; the log grows by a line per epoch, and each line is on the
  * disk before training goes on. */
 #include <division/folder.h>
-#include <division/json.h>
+#include <division/tools/json.h>
 
 #include "base/file.h"
 #include "base/json_read.h"

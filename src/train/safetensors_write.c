@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/status.h"
 
-#include <division/json.h>
+#include <division/tools/json.h>
 
 #include <stdlib.h>
 #include <string.h>

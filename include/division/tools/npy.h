@@ -2,12 +2,12 @@
  *
  * Versions 1.0 to 3.0, little-endian f4 and f2 in C order. Anything else is refused with a message that
  * says how to save the array so that it can be read. */
-#ifndef DIVISION_NPY_H
-#define DIVISION_NPY_H
+#ifndef DIVISION_TOOLS_NPY_H
+#define DIVISION_TOOLS_NPY_H
 
 #include <division/codec.h>
-#include <division/export.h>
 #include <division/status.h>
+#include <division/tools/tool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -26,17 +26,17 @@ typedef struct dv_npy {
 } dv_npy;
 
 /* Reads an array from a file. dv_npy_free releases it. On failure `array` is empty. */
-DV_API dv_status dv_npy_read(const char *path, dv_npy *array, dv_error *error);
+DV_TOOL dv_status dv_npy_read(const char *path, dv_npy *array, dv_error *error);
 
 /* The same from memory. `array->data` then points into `memory`, at any alignment, and must neither be
  * written nor freed. `name` is what messages call it. */
-DV_API dv_status dv_npy_parse(const char *name, const void *memory, size_t bytes, dv_npy *array, dv_error *error);
+DV_TOOL dv_status dv_npy_parse(const char *name, const void *memory, size_t bytes, dv_npy *array, dv_error *error);
 
 /* Writes an array as version 1.0, all of it or nothing: on failure an existing file stays as it was. */
-DV_API dv_status dv_npy_write(const char *path, const dv_npy *array, dv_error *error);
+DV_TOOL dv_status dv_npy_write(const char *path, const dv_npy *array, dv_error *error);
 
 /* Frees what dv_npy_read allocated. The array is empty afterwards; an empty one may be given. */
-DV_API void dv_npy_free(dv_npy *array);
+DV_TOOL void dv_npy_free(dv_npy *array);
 
 #ifdef __cplusplus
 }

@@ -7,11 +7,11 @@
  *     dv_picture_free(&picture);
  *
  * Coordinates are pixels from the upper left corner. Whatever lies outside the canvas is not drawn. */
-#ifndef DIVISION_PICTURE_H
-#define DIVISION_PICTURE_H
+#ifndef DIVISION_TOOLS_PICTURE_H
+#define DIVISION_TOOLS_PICTURE_H
 
-#include <division/export.h>
 #include <division/status.h>
+#include <division/tools/tool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,11 +35,11 @@ typedef struct dv_picture {
 } dv_picture;
 
 /* Makes a canvas of one colour, with sides of 1 to DV_PICTURE_MAX_SIDE. dv_picture_free releases it. */
-DV_API dv_status dv_picture_new(dv_picture *picture, size_t width, size_t height, dv_colour colour, dv_error *error);
-DV_API void dv_picture_free(dv_picture *picture);
+DV_TOOL dv_status dv_picture_new(dv_picture *picture, size_t width, size_t height, dv_colour colour, dv_error *error);
+DV_TOOL void dv_picture_free(dv_picture *picture);
 
 /* Fills a rectangle. */
-DV_API void dv_picture_fill(dv_picture *picture, size_t x, size_t y, size_t width, size_t height, dv_colour colour);
+DV_TOOL void dv_picture_fill(dv_picture *picture, size_t x, size_t y, size_t width, size_t height, dv_colour colour);
 
 /* How a number becomes a colour. */
 typedef enum dv_scale {
@@ -50,7 +50,7 @@ typedef enum dv_scale {
 
 /* The colour of `value` between `low` and `high`; values outside have the colour of the nearer end, and
  * NaN is magenta. If low equals high, everything has the middle colour. */
-DV_API dv_colour dv_scale_colour(dv_scale scale, float value, float low, float high);
+DV_TOOL dv_colour dv_scale_colour(dv_scale scale, float value, float low, float high);
 
 /* A two-dimensional map of numbers to draw. */
 typedef struct dv_picture_map {
@@ -63,20 +63,20 @@ typedef struct dv_picture_map {
 } dv_picture_map;
 
 /* Draws a map with its upper left corner at (x, y). */
-DV_API void dv_picture_draw_map(dv_picture *picture, size_t x, size_t y, const dv_picture_map *map);
+DV_TOOL void dv_picture_draw_map(dv_picture *picture, size_t x, size_t y, const dv_picture_map *map);
 
 /* Draws an image, [height][width] pixels of the caller's, each as a square of `zoom` pixels. */
-DV_API void dv_picture_draw_image(dv_picture *picture, size_t x, size_t y, const dv_colour *image, size_t width,
-                                  size_t height, size_t zoom);
+DV_TOOL void dv_picture_draw_image(dv_picture *picture, size_t x, size_t y, const dv_colour *image, size_t width,
+                                   size_t height, size_t zoom);
 
 /* Pixels that a character takes, its gap to the next included, at zoom 1. */
 enum { DV_TEXT_WIDTH = 6, DV_TEXT_HEIGHT = 9 };
 
 /* Draws one line of printable ASCII; other bytes become a box. `zoom` is the size of a dot of the font. */
-DV_API void dv_picture_text(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour);
+DV_TOOL void dv_picture_text(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour);
 
 /* Writes the canvas as a PNG file, all of it or nothing. */
-DV_API dv_status dv_picture_write(const dv_picture *picture, const char *path, dv_error *error);
+DV_TOOL dv_status dv_picture_write(const dv_picture *picture, const char *path, dv_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,11 @@
 /* LMDB files of images, made from a folder of them: a data set of a few large files, read in order from a disk that
  * would take long to find a million small ones. docs/data.md has the layout. */
-#ifndef DIVISION_LMDB_H
-#define DIVISION_LMDB_H
+#ifndef DIVISION_TOOLS_LMDB_H
+#define DIVISION_TOOLS_LMDB_H
 
 #include <division/data.h>
-#include <division/export.h>
 #include <division/status.h>
+#include <division/tools/tool.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +39,7 @@ typedef struct dv_lmdb_options {
     size_t workers; /* threads that read, decode and pack, 1 to 256; 0: as many as OpenMP uses */
 } dv_lmdb_options;
 
-DV_API dv_lmdb_options dv_lmdb_options_default(void);
+DV_TOOL dv_lmdb_options dv_lmdb_options_default(void);
 
 typedef struct dv_lmdb_result {
     size_t images[DV_SPLIT_COUNT]; /* records there are now */
@@ -51,12 +51,12 @@ typedef struct dv_lmdb_result {
 
 /* Makes DEST/train.lmdb and DEST/val.lmdb of the image folder `source`, and then verifies them. What an earlier call
  * that was ended in whatever way had written is kept, if it was made of the same files with the same options. */
-DV_API dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_lmdb_options *options,
-                                 const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error);
+DV_TOOL dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_lmdb_options *options,
+                                  const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error);
 
 /* Looks at every record of both files: that it is there, whole, and of a class there is. */
-DV_API dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_calls *calls, dv_lmdb_result *result,
-                                dv_error *error);
+DV_TOOL dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_calls *calls, dv_lmdb_result *result,
+                                 dv_error *error);
 
 #ifdef __cplusplus
 }

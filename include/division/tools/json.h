@@ -9,11 +9,11 @@
  *
  * A key is given to everything inside an object, and NULL to everything else. Failures are remembered,
  * and dv_json_finish tells: nothing has to be checked in between. */
-#ifndef DIVISION_JSON_H
-#define DIVISION_JSON_H
+#ifndef DIVISION_TOOLS_JSON_H
+#define DIVISION_TOOLS_JSON_H
 
-#include <division/export.h>
 #include <division/status.h>
+#include <division/tools/tool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,27 +37,27 @@ typedef struct dv_json {
 } dv_json;
 
 /* Begins a text. The file, or the buffer, belongs to the caller and must live until dv_json_finish. */
-DV_API void dv_json_to_file(dv_json *json, FILE *file);
-DV_API void dv_json_to_buffer(dv_json *json, char *buffer, size_t bytes);
+DV_TOOL void dv_json_to_file(dv_json *json, FILE *file);
+DV_TOOL void dv_json_to_buffer(dv_json *json, char *buffer, size_t bytes);
 
 /* Opens an object or an array; dv_json_end closes the innermost. */
-DV_API void dv_json_object(dv_json *json, const char *key);
-DV_API void dv_json_array(dv_json *json, const char *key);
-DV_API void dv_json_end(dv_json *json);
+DV_TOOL void dv_json_object(dv_json *json, const char *key);
+DV_TOOL void dv_json_array(dv_json *json, const char *key);
+DV_TOOL void dv_json_end(dv_json *json);
 
 /* Values. Text is UTF-8, a byte that is not becomes U+FFFD, and NULL is null. A number has as many digits
  * as it takes to read the same double again; NaN and the infinities, which JSON lacks, are null. */
-DV_API void dv_json_text(dv_json *json, const char *key, const char *text);
-DV_API void dv_json_number(dv_json *json, const char *key, double number);
-DV_API void dv_json_integer(dv_json *json, const char *key, int64_t integer);
-DV_API void dv_json_unsigned(dv_json *json, const char *key, uint64_t integer);
-DV_API void dv_json_boolean(dv_json *json, const char *key, int truth);
-DV_API void dv_json_null(dv_json *json, const char *key);
+DV_TOOL void dv_json_text(dv_json *json, const char *key, const char *text);
+DV_TOOL void dv_json_number(dv_json *json, const char *key, double number);
+DV_TOOL void dv_json_integer(dv_json *json, const char *key, int64_t integer);
+DV_TOOL void dv_json_unsigned(dv_json *json, const char *key, uint64_t integer);
+DV_TOOL void dv_json_boolean(dv_json *json, const char *key, int truth);
+DV_TOOL void dv_json_null(dv_json *json, const char *key);
 
 /* Ends the text: with a newline in a file, with a zero byte in a buffer (always, even if it was cut).
  * Fails if something is still open or was called in the wrong place, if the buffer is too small, or if
  * the file could not be written. A writer to a file may then begin the next line. */
-DV_API dv_status dv_json_finish(dv_json *json, dv_error *error);
+DV_TOOL dv_status dv_json_finish(dv_json *json, dv_error *error);
 
 #ifdef __cplusplus
 }

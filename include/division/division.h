@@ -1,0 +1,31 @@
+/* All of libdivision that is promised, in one header. The folder `tools` is not: what is there belongs to the program.
+ *
+ *     version, status, threads, info      what the library is, how its functions fail, how many threads they use
+ *     codec, synthetic                    maps of activations in few bits; made-up maps to try that with
+ *     graph, layers, models               networks: building, planning, running
+ *     data                                labelled images and batches of them
+ *     train, checkpoint, folder, recipe   training, its files, and files of its options
+ *
+ * At the top of each header stand its rules: what threads may do at once, what is left after fork, what is freed when.
+ */
+#ifndef DIVISION_DIVISION_H
+#define DIVISION_DIVISION_H
+
+#include <division/checkpoint.h>
+#include <division/codec.h>
+#include <division/data.h>
+#include <division/export.h>
+#include <division/folder.h>
+#include <division/graph.h>
+#include <division/info.h>
+#include <division/layers.h>
+#include <division/models.h>
+#include <division/option.h>
+#include <division/recipe.h>
+#include <division/status.h>
+#include <division/synthetic.h>
+#include <division/threads.h>
+#include <division/train.h>
+#include <division/version.h>
+
+#endif

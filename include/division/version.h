@@ -1,0 +1,42 @@
+/* The version of the library, in one place: CMake, pkg-config, the name of the shared library and the program take it
+ * from here.
+ *
+ * The version says what there is, the ABI number what runs together. A program runs with every library that has the
+ * ABI number of the headers it was compiled with: the shared library carries it in its name (libdivision.so.1), so that
+ * the dynamic linker finds no other. What else links or loads the library can ask:
+ *
+ *     if (dv_abi() != DV_ABI)
+ *         ... compiled with headers of another library
+ *
+ * The number grows with every change of a public struct, of a constant, or of a function that a program of before
+ * would not survive: tests/abi.sh compares both with tests/fixtures/abi.txt. New functions and new constants leave it.
+ */
+#ifndef DIVISION_VERSION_H
+#define DIVISION_VERSION_H
+
+#include <division/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DV_VERSION_MAJOR 0
+#define DV_VERSION_MINOR 1
+#define DV_VERSION_PATCH 0
+#define DV_ABI 1
+
+/* "0.1.0". */
+#define DV_VERSION DV_VERSION_TEXT(DV_VERSION_MAJOR, DV_VERSION_MINOR, DV_VERSION_PATCH)
+#define DV_VERSION_TEXT(major, minor, patch) DV_VERSION_QUOTED(major, minor, patch)
+#define DV_VERSION_QUOTED(major, minor, patch) #major "." #minor "." #patch
+
+/* Those of the library in use, which may be another than the one whose headers a program was compiled with. Any thread
+ * may call them, at any time. The text is static. */
+DV_API const char *dv_version(void);
+DV_API int dv_abi(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
