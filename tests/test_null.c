@@ -163,6 +163,16 @@ static void plans_and_runs(void **state) {
     refuses(dv_run_train(NULL, &(dv_step){.batch = 0}, &result, &error));
     refuses(dv_run_train(n.run, &(dv_step){.batch = 0}, NULL, &error));
     refuses(dv_run_set_images(NULL, 1, &error));
+    refuses(dv_run_forward(NULL, &(dv_step){.batch = 0}, &error));
+    refuses(dv_run_forward(n.run, NULL, &error));
+    refuses(dv_run_loss(NULL, &result, &error));
+    refuses(dv_run_loss(n.run, NULL, &error));
+    refuses(dv_run_backward(NULL, &error));
+    refuses(dv_run_predict(NULL, &error));
+    assert_null(dv_run_logits(NULL));
+    assert_null(dv_run_logits_map(NULL));
+    assert_null(dv_run_logits_gradient(NULL));
+    dv_run_abandon(NULL);
     refuses(dv_run_evaluate(NULL, &result, &error));
     refuses(dv_run_evaluate(n.run, NULL, &error));
     dv_run_free(NULL);

@@ -177,7 +177,8 @@ DV_API size_t dv_run_images(const dv_run *run);
 DV_API size_t dv_run_fewest_images(const dv_run *run);
 
 /* Where the next batch goes: images in the input's map (dv_run_input_map), labels [batch]. To be filled anew
- * before every step: the memory is reused during it. */
+ * before every step or prediction: the memory of the images is reused during it, and by logits that were predicted,
+ * which dv_run_input therefore ends. */
 DV_API const dv_map *dv_run_input_map(const dv_run *run);
 DV_API void *dv_run_input(dv_run *run);
 DV_API int32_t *dv_run_labels(dv_run *run);
@@ -200,8 +201,50 @@ typedef struct dv_step {
     float scale;           /* of the gradients; 0: 1 */
 } dv_step;
 
-/* Forward, loss and backward; gradients are added to the parameters' gradients. */
+/* The calls of a step, and the order in which they can be made:
+ *
+ *     dv_run_forward ──► dv_run_loss ──► dv_run_backward                                        a step of training
+ *     dv_run_forward ──► dv_run_logits_gradient, which the caller writes ──► dv_run_backward    ... with its own loss
+ *     dv_run_predict ──► dv_run_loss, if there are labels                                       with statistics as
+ *                                                                                               they are
+ *
+ * A call out of this order is DV_ERROR_ARGUMENT, says what to call first, and changes nothing. Any other failure of
+ * forward, loss or backward spoils the run (dv_run_failed). Between forward and backward no other step or prediction
+ * can begin, and the number of images cannot be set.
+ *
+ * What is valid when:
+ *
+ *     images                  from being filled in to dv_run_forward or dv_run_predict
+ *     labels                  until they are filled in anew; they are read by dv_run_loss alone
+ *     logits                  from dv_run_forward to dv_run_backward; from dv_run_predict to the call that begins the
+ *                             next batch: dv_run_input, dv_run_set_images, dv_run_forward or dv_run_predict
+ *     gradient of the logits  from dv_run_loss or dv_run_logits_gradient to dv_run_backward */
+
+/* Forward in training: running statistics move, and what backward needs is kept. */
+DV_API dv_status dv_run_forward(dv_run *run, const dv_step *step, dv_error *error);
+
+/* The loss of the logits against the labels and, in training, the gradient of the logits. */
+DV_API dv_status dv_run_loss(dv_run *run, dv_step_result *result, dv_error *error);
+
+/* From the gradient of the logits to those of the parameters, which are added to what the parameters' gradients are. */
+DV_API dv_status dv_run_backward(dv_run *run, dv_error *error);
+
+/* dv_run_forward, dv_run_loss and dv_run_backward. */
 DV_API dv_status dv_run_train(dv_run *run, const dv_step *step, dv_step_result *result, dv_error *error);
+
+/* Gives up the step under way, if there is one: no gradient changes, and running statistics have moved. */
+DV_API void dv_run_abandon(dv_run *run);
+
+/* What the last layer made of the images that are there, [images] of dv_run_logits_map, to be read; NULL while there is
+ * nothing to read. */
+DV_API const dv_map *dv_run_logits_map(const dv_run *run);
+DV_API const void *dv_run_logits(const dv_run *run);
+
+/* The gradient of the loss by the logits, in the same map, for losses of the caller's own: to be called between forward
+ * and backward, instead of dv_run_loss, and to be written for all images that are there. dv_step's scale and label
+ * smoothing are the caller's to use then. Behind dv_run_loss it is what that wrote, and can be changed. NULL at any
+ * other time. */
+DV_API void *dv_run_logits_gradient(dv_run *run);
 
 /* Whether a step of training failed half-way (values that are not finite, a disk that is full or gone): gradients and
  * running statistics may be of a part of it, so that the run can neither train nor be saved any more. A new one can,
@@ -211,7 +254,11 @@ DV_API int dv_run_failed(const dv_run *run);
 /* The time that steps have waited so far for the file that values lie in; 0 without one. */
 DV_API double dv_run_waited_seconds(const dv_run *run);
 
-/* Forward with running statistics, and the loss. */
+/* Forward with running statistics, which do not move, in plans for training as for inference: dv_run_logits has the
+ * result. Images are those of dv_run_set_images, each on its own: the result does not depend on the others. */
+DV_API dv_status dv_run_predict(dv_run *run, dv_error *error);
+
+/* dv_run_predict and dv_run_loss. */
 DV_API dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error);
 
 /* Bytes that are available for a run on this machine now: free memory, or what the control groups of this process

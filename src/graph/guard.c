@@ -24,6 +24,8 @@
 
 enum { ZONE_PATTERN = 0xA5, HIDDEN_PATTERN = 0xFF, AT_REST = -1 };
 
+static const char FILLED_IN[] = "whoever filled in the batch";
+
 #ifdef DV_GUARDED_BUILD
 enum { GUARDED_BUILD = true };
 #else
@@ -41,6 +43,7 @@ struct dv_guard {
     char *arena;         /* not owned */
     dv_owner *owners;    /* [piece_count] */
     int moment;          /* that was entered last, or AT_REST */
+    const char *outside; /* who may have written since then, if not the step itself, or NULL */
     char *behind;        /* [arena_bytes] what hidden pieces were, or NULL: nothing is hidden */
     bool hiding;         /* at this moment */
 };
@@ -182,8 +185,10 @@ static void move_to(dv_guard *guard, int moment) {
 dv_status dv_guard_enter(dv_guard *guard, int moment, dv_error *error) {
     if (!guard)
         return DV_OK;
-    if (guard->moment == AT_REST)
-        DV_TRY(check(guard, "whoever filled in the batch", error));
+    const char *outside = guard->outside;
+    guard->outside = NULL;
+    if (outside)
+        DV_TRY(check(guard, outside, error));
     move_to(guard, moment);
     if (guard->behind && !guard->hiding)
         hide(guard);
@@ -197,12 +202,27 @@ dv_status dv_guard_leave(dv_guard *guard, const char *layer, dv_error *error) {
     return check(guard, layer, error);
 }
 
+void dv_guard_pause(dv_guard *guard, int moment) {
+    if (!guard)
+        return;
+    move_to(guard, moment);
+    guard->outside = "whoever had the logits";
+}
+
+void dv_guard_open(const dv_guard *guard, size_t piece) {
+    if (!guard)
+        return;
+    block b = block_of(guard, piece);
+    unpoison(b.piece, b.piece_end);
+}
+
 void dv_guard_rest(dv_guard *guard) {
     if (!guard || guard->moment == AT_REST)
         return;
     if (guard->hiding)
         show(guard);
     move_to(guard, AT_REST);
+    guard->outside = FILLED_IN;
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -220,7 +240,8 @@ dv_status dv_guard_new(const dv_plan *plan, void *arena, dv_guard **guard, dv_er
         free(behind);
         return dv_fail(error, DV_ERROR_MEMORY, "run: no memory");
     }
-    *made = (dv_guard){.plan = plan, .arena = arena, .owners = owners, .moment = AT_REST, .behind = behind};
+    *made = (dv_guard){
+        .plan = plan, .arena = arena, .owners = owners, .moment = AT_REST, .outside = FILLED_IN, .behind = behind};
     dv_plan_owners(plan, owners);
     if (plan->guard.zones)
         poison((unsigned char *)arena, (unsigned char *)arena + plan->arena_bytes);

@@ -46,11 +46,19 @@ typedef struct dv_guard dv_guard;
 dv_status dv_guard_new(const dv_plan *plan, void *arena, dv_guard **guard, dv_error *error);
 void dv_guard_free(dv_guard *guard);
 
-/* Before what happens at `moment`, the first of which finds out whether the caller wrote where it should. */
+/* Before what happens at `moment`. Behind a rest or a pause it finds out whether the caller wrote where it should. */
 dv_status dv_guard_enter(dv_guard *guard, int moment, dv_error *error);
 
 /* After what `layer` did at that moment. */
 dv_status dv_guard_leave(dv_guard *guard, const char *layer, dv_error *error);
+
+/* Between the calls of a step: the caller has what is alive at `moment`, which has begun. */
+void dv_guard_pause(dv_guard *guard, int moment);
+
+/* During a pause that may be the end: a caller may write to a piece that is not alive, because it fills in the next
+ * batch.
+ */
+void dv_guard_open(const dv_guard *guard, size_t piece);
 
 /* After a step, also one that failed: the caller may fill in the next batch. */
 void dv_guard_rest(dv_guard *guard);

@@ -171,13 +171,6 @@ void dv_run_free(dv_run *run) {
     free(run);
 }
 
-dv_status dv_run_set_images(dv_run *run, size_t images, dv_error *error) {
-    DV_NEED(run);
-    DV_TRY(dv_check_count("images", images, 1, run->plan->graph->batch, error));
-    run->images = images;
-    return DV_OK;
-}
-
 size_t dv_run_images(const dv_run *run) {
     return run->images;
 }
@@ -192,10 +185,6 @@ size_t dv_run_fewest_images(const dv_run *run) {
 
 const dv_map *dv_run_input_map(const dv_run *run) {
     return &run->plan->graph->values[run->plan->graph->input].map;
-}
-
-void *dv_run_input(dv_run *run) {
-    return dv_run_piece(run, run->plan->values[run->plan->graph->input].data);
 }
 
 int32_t *dv_run_labels(dv_run *run) {

@@ -21,11 +21,29 @@ typedef struct dv_transfer {
     dv_spill_ticket ticket;
 } dv_transfer;
 
+/* What the caller has had done, and so what it may have done next (calls.c). */
+typedef enum dv_phase {
+    DV_AT_REST,    /* the next batch is to be filled in */
+    DV_PREDICTED,  /* there are logits */
+    DV_FORWARDED,  /* ... and a step of training waits for their gradient */
+    DV_LOSS_TAKEN, /* ... which is there */
+    DV_PHASE_COUNT,
+} dv_phase;
+
+/* The step or prediction under way. */
+typedef struct dv_under_way {
+    dv_step told;
+    bool training;
+} dv_under_way;
+
 struct dv_run {
     dv_plan *plan; /* held; it does not change */
     uint64_t seed;
-    bool failed;   /* a step of training did, somewhere on its way */
-    size_t images; /* of the steps to come: 1 to the batch */
+    bool failed; /* a step of training did, somewhere on its way */
+    dv_phase phase;
+    dv_under_way now;
+    dv_step_result result; /* of the last loss */
+    size_t images;         /* of the steps to come: 1 to the batch */
     char *arena;
     dv_guard *guard;         /* or NULL */
     dv_layer_arrays *arrays; /* [layer_count] */
@@ -42,6 +60,9 @@ struct dv_run {
 static inline void *dv_run_piece(const dv_run *run, int piece) {
     return piece == DV_NO_PIECE ? NULL : run->arena + run->plan->pieces[piece].offset;
 }
+
+/* step.c: does the operations first .. last - 1 of the plan's schedule, as `now` says. */
+dv_status dv_run_operations(dv_run *run, int first, int last, dv_error *error);
 
 /* keep_spilled.c: opens the file, if the plan has one; then what the operations do. */
 dv_status dv_spilled_open(dv_run *run, dv_error *error);

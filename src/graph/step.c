@@ -2,13 +2,6 @@
 #include "base/status.h"
 #include "graph/run.h"
 
-/* A step under way. */
-typedef struct step {
-    dv_step told;
-    bool training;
-    dv_step_result *result;
-} step;
-
 /* Adds to a failure where it was. */
 static dv_status explain(dv_error *error, dv_status status, const char *where) {
     if (!error)
@@ -24,7 +17,7 @@ static const char *value_name(const dv_graph *graph, dv_value value) {
 /* ---- forward ------------------------------------------------------------------------------- */
 
 /* What a value is to be stored in by layer `i` (DV_INPUT: before the first), or NULL. */
-static dv_kept *to_store(dv_run *run, dv_value value, int i, const step *now) {
+static dv_kept *to_store(dv_run *run, dv_value value, int i, const dv_under_way *now) {
     dv_kept *kept = &run->kept[value];
     if (!now->training || !kept->access || !kept->access->store || run->plan->values[value].stored_by != i)
         return NULL;
@@ -40,7 +33,7 @@ static dv_status store(dv_run *run, dv_value value, const dv_kept *kept, dv_erro
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
-static dv_status forward(dv_run *run, int i, const step *now, dv_error *error) {
+static dv_status forward(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
     const dv_graph_layer *node = &run->plan->graph->layers[i];
     const dv_layer_kind *kind = node->layer.kind;
     dv_forward *call = &run->calls[i].forward;
@@ -56,7 +49,7 @@ static dv_status forward(dv_run *run, int i, const step *now, dv_error *error) {
     return kind->stores_output ? DV_OK : store(run, node->output, output, error);
 }
 
-static dv_status replay(dv_run *run, int i, const step *now, dv_error *error) {
+static dv_status replay(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_forward *call = &run->calls[i].replay;
     call->images = run->images;
@@ -67,7 +60,7 @@ static dv_status replay(dv_run *run, int i, const step *now, dv_error *error) {
 
 /* ---- loss ---------------------------------------------------------------------------------- */
 
-static dv_status loss(dv_run *run, int index, const step *now, dv_error *error) {
+static dv_status loss(dv_run *run, int index, const dv_under_way *now, dv_error *error) {
     (void)index;
     const dv_graph *graph = run->plan->graph;
     const dv_value_plan *logits = &run->plan->values[graph->logits];
@@ -83,7 +76,7 @@ static dv_status loss(dv_run *run, int index, const step *now, dv_error *error) 
                                                 now->training ? dv_run_piece(run, logits->diff) : NULL, &sums, error);
     if (status != DV_OK)
         return explain(error, status, "loss");
-    *now->result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
+    run->result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
     return DV_OK;
 }
 
@@ -95,7 +88,7 @@ static void observe(dv_run *run, int i, bool done) {
         run->plan->method.kind->observe(&seen, run->state.data);
 }
 
-static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) {
+static dv_status backward(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     dv_backward *call = &run->calls[i].backward;
     call->images = run->images;
@@ -110,27 +103,28 @@ static dv_status backward(dv_run *run, int i, const step *now, dv_error *error) 
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-static dv_status transfer(dv_run *run, dv_value value, const step *now,
+static dv_status transfer(dv_run *run, dv_value value, const dv_under_way *now,
                           dv_status (*what)(dv_run *run, dv_value value, dv_error *error), dv_error *error) {
     dv_status status = now->training ? what(run, value, error) : DV_OK;
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
-static dv_status write_value(dv_run *run, int value, const step *now, dv_error *error) {
+static dv_status write_value(dv_run *run, int value, const dv_under_way *now, dv_error *error) {
     return transfer(run, value, now, dv_spilled_write, error);
 }
 
-static dv_status wait_for_value(dv_run *run, int value, const step *now, dv_error *error) {
+static dv_status wait_for_value(dv_run *run, int value, const dv_under_way *now, dv_error *error) {
     return transfer(run, value, now, dv_spilled_wait, error);
 }
 
-static dv_status read_value(dv_run *run, int value, const step *now, dv_error *error) {
+static dv_status read_value(dv_run *run, int value, const dv_under_way *now, dv_error *error) {
     return transfer(run, value, now, dv_spilled_read, error);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static dv_status (*const perform[DV_OPERATION_KINDS])(dv_run *run, int index, const step *now, dv_error *error) = {
+static dv_status (*const perform[DV_OPERATION_KINDS])(dv_run *run, int index, const dv_under_way *now,
+                                                      dv_error *error) = {
     [DV_FORWARD] = forward,   [DV_LOSS] = loss,         [DV_REPLAY] = replay,
     [DV_BACKWARD] = backward, [DV_WRITE] = write_value, [DV_WRITTEN] = wait_for_value,
     [DV_READ] = read_value,
@@ -144,55 +138,22 @@ static const char *operation_name(const dv_plan *plan, const dv_operation *opera
                                        : plan->graph->layers[operation->index].layer.name;
 }
 
-/* Without training the step ends with the loss. */
-static dv_status run_step(dv_run *run, const step *now, dv_error *error) {
-    const dv_plan *plan = run->plan;
-    size_t count = now->training ? plan->operation_count : (size_t)plan->loss_at + 1;
-    dv_value images = plan->graph->input;
+/* The images are stored before the first operation, as part of it. */
+static dv_status begin(dv_run *run, dv_error *error) {
+    dv_value images = run->plan->graph->input;
     DV_TRY(dv_guard_enter(run->guard, 0, error));
-    DV_TRY(store(run, images, to_store(run, images, DV_INPUT, now), error));
-    for (size_t p = 0; p < count; p++) {
+    return store(run, images, to_store(run, images, DV_INPUT, &run->now), error);
+}
+
+dv_status dv_run_operations(dv_run *run, int first, int last, dv_error *error) {
+    const dv_plan *plan = run->plan;
+    if (first == 0)
+        DV_TRY(begin(run, error));
+    for (int p = first; p < last; p++) {
         const dv_operation *operation = &plan->operations[p];
-        DV_TRY(dv_guard_enter(run->guard, (int)p, error));
-        DV_TRY(perform[operation->kind](run, operation->index, now, error));
+        DV_TRY(dv_guard_enter(run->guard, p, error));
+        DV_TRY(perform[operation->kind](run, operation->index, &run->now, error));
         DV_TRY(dv_guard_leave(run->guard, operation_name(plan, operation), error));
     }
     return DV_OK;
-}
-
-dv_status dv_run_train(dv_run *run, const dv_step *told, dv_step_result *result, dv_error *error) {
-    DV_NEED(run);
-    DV_NEED(told);
-    DV_NEED(result);
-    if (run->plan->options.inference)
-        return dv_fail(error, DV_ERROR_ARGUMENT, "run: planned for inference, asked to train");
-    if (run->failed)
-        return dv_fail(error, DV_ERROR_ARGUMENT,
-                       "run: an earlier step failed half-way: make a new run, and load a checkpoint");
-    step now = {.told = *told, .training = true, .result = result};
-    if (told->scale == 0)
-        now.told.scale = 1;
-    dv_status status = run_step(run, &now, error);
-    run->failed = status != DV_OK;
-    if (!run->failed && run->state.data && run->plan->method.kind->adapt)
-        run->plan->method.kind->adapt(run->plan, told->batch, run->state.data);
-    dv_guard_rest(run->guard);
-    return status;
-}
-
-int dv_run_failed(const dv_run *run) {
-    return run && run->failed;
-}
-
-double dv_run_waited_seconds(const dv_run *run) {
-    return run && run->spill ? dv_spill_waited_seconds(run->spill) : 0;
-}
-
-dv_status dv_run_evaluate(dv_run *run, dv_step_result *result, dv_error *error) {
-    DV_NEED(run);
-    DV_NEED(result);
-    const step now = {.told.scale = 1, .result = result};
-    dv_status status = run_step(run, &now, error);
-    dv_guard_rest(run->guard);
-    return status;
 }

@@ -186,6 +186,16 @@ static size_t images_of(const training *t, size_t first, size_t last) {
     return dv_smaller(last * batch, t->data_images) - first * batch;
 }
 
+/* A step on a batch that is filled in, unless its loss says that there is no use: backward may update parameters. */
+static dv_status train_on(dv_run *run, const dv_step *step, dv_step_result *result, dv_error *error) {
+    DV_TRY(dv_run_forward(run, step, error));
+    DV_TRY(dv_run_loss(run, result, error));
+    if (result->loss <= LARGEST_LOSS)
+        return dv_run_backward(run, error);
+    dv_run_abandon(run);
+    return dv_fail(error, DV_ERROR_NONFINITE, "training diverges: the loss is %.3g", result->loss);
+}
+
 /* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all, which has `share`
  * of the step's images. */
 static dv_status run_batch(training *t, size_t index, uint64_t number, double share, double rate, dv_tally *sum,
@@ -197,11 +207,8 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double sh
                           error));
     DV_TRY(dv_run_set_images(t->run, count, error));
     dv_mix_batch(&options->mix, options->seed, number, t->run);
-    dv_status status = dv_run_train(
-        t->run, &(dv_step){.batch = number, .label_smoothing = (float)options->label_smoothing, .scale = (float)share},
-        &result, error);
-    if (status == DV_OK && !(result.loss <= LARGEST_LOSS))
-        status = dv_fail(error, DV_ERROR_NONFINITE, "training diverges: the loss is %.3g", result.loss);
+    const dv_step step = {.batch = number, .label_smoothing = (float)options->label_smoothing, .scale = (float)share};
+    dv_status status = train_on(t->run, &step, &result, error);
     if (status != DV_OK)
         return explain(t, error, status, t->state->step, rate);
     dv_tally_add(sum, &result, count);
