@@ -1,16 +1,16 @@
 /* The version of the library, in one place: CMake, pkg-config, the name of the shared library and the program take it
  * from here.
  *
- * The version says what there is, the ABI number what runs together. A program runs with every library that has the
- * ABI number of the headers it was compiled with: the shared library carries it in its name (libdivision.so.1), so that
- * the dynamic linker finds no other. What else links or loads the library can ask:
+ * The version says what there is, the ABI number what runs together. A program runs with the library
+ * whose headers it was compiled with, and with later ones of the same ABI number: the shared library carries it in its
+ * name (libdivision.so.1), so that the dynamic linker finds no other. What else links or loads the library can ask:
  *
  *     if (dv_abi() != DV_ABI)
  *         ... compiled with headers of another library
  *
- * The number grows with every change of a public struct, of a constant, or of a function that a program of before
- * would not survive: tests/abi.sh compares both with tests/fixtures/abi.txt. New functions and new constants leave it.
- */
+ * The number grows with a change that a compiled program would not survive: of a public struct, of a constant, of the
+ * parameters of a function. New functions, structs and constants leave it. tests/abi.sh holds the headers to what
+ * scripts/abi has recorded of them. */
 #ifndef DIVISION_VERSION_H
 #define DIVISION_VERSION_H
 
