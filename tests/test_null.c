@@ -16,6 +16,7 @@
 #include <division/tools/lmdb.h>
 #include <division/tools/npy.h>
 #include <division/tools/picture.h>
+#include <division/tools/report.h>
 #include <division/train.h>
 
 /* The call has nothing to work on and says so. */
@@ -349,6 +350,22 @@ static void pictures(void **state) {
     dv_picture_free(NULL);
 }
 
+static void reports(void **state) {
+    (void)state;
+    dv_report *report;
+    refuses(dv_report_new(NULL, &error));
+    assert_ok(dv_report_new(&report, &error));
+    refuses(dv_report_add(NULL, "a", &error));
+    refuses(dv_report_add(report, NULL, &error));
+    refuses(dv_report_page(NULL, "a", "b", &error));
+    refuses(dv_report_page(report, NULL, "b", &error));
+    refuses(dv_report_page(report, "a", NULL, &error));
+    refuses(dv_report_figures(NULL, "a", &error));
+    refuses(dv_report_figures(report, NULL, &error));
+    dv_report_free(report);
+    dv_report_free(NULL);
+}
+
 static void json(void **state) {
     (void)state;
     dv_json writer;
@@ -370,6 +387,7 @@ int main(void) {
         cmocka_unit_test(data),
         cmocka_unit_test(files),
         cmocka_unit_test(pictures),
+        cmocka_unit_test(reports),
         cmocka_unit_test(json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,7 @@ int cli_eval(int argc, char **argv);
 int cli_codec(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_data(int argc, char **argv);
+int cli_report_command(int argc, char **argv);
 int cli_info(int argc, char **argv);
 
 /* The subcommands of data. */

@@ -17,6 +17,7 @@ static const cli_command commands[] = {
     {"codec", "pack and unpack a map, and say what it costs", cli_codec},
     {"data", "fetch, convert and show data", cli_data},
     {"bench", "measure speed and memory", cli_bench},
+    {"report", "make a page with pictures of runs and benchmarks", cli_report_command},
     {"info", "version, processor, libraries", cli_info},
     {NULL, NULL, NULL},
 };

@@ -258,7 +258,7 @@ void cli_options_json(const cli_option *options, dv_json *json) {
 /* ---- help ---------------------------------------------------------------------------------- */
 
 static void print_option(const char *name, const char *argument, const char *help, const char *preset) {
-    int used = printf("  --%s%s%s", name, argument[0] != '\0' ? " " : "", argument);
+    int used = printf("  %s%s%s%s", name[1] != '\0' ? "--" : "-", name, argument[0] != '\0' ? " " : "", argument);
     printf("%*s%s", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "", help);
     printf(preset[0] != '\0' ? " (default %s)\n" : "\n", preset);
 }
@@ -303,7 +303,7 @@ static dv_status parse_option(const cli_usage *usage, int argc, char **argv, int
     const char *name = argument + (argument[1] == '-' ? 2 : 1);
     const char *equals = strchr(name, '=');
     size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
-    const cli_option *option = argument[1] == '-' ? find_option(usage->options, name, length) : NULL;
+    const cli_option *option = argument[1] == '-' || length == 1 ? find_option(usage->options, name, length) : NULL;
     if (option == NULL) {
         char shown[LONGEST_NAME + 1];
         snprintf(shown, sizeof shown, "%.*s", length < LONGEST_NAME ? (int)length : LONGEST_NAME, name);

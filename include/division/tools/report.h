@@ -1,0 +1,47 @@
+/* Reports: one page with pictures of what trainings, benchmarks and plans said.
+ *
+ *     dv_report *report;
+ *     dv_report_new(&report, &error);
+ *     dv_report_add(report, "runs/resnet20-division-1", &error);
+ *     dv_report_add(report, "memory.jsonl", &error);
+ *     dv_report_page(report, "ResNet-20", "page.html", &error);
+ *     dv_report_free(report);
+ *
+ * The same inputs in the same order give the same bytes. Files are written whole or not at all. */
+#ifndef DIVISION_TOOLS_REPORT_H
+#define DIVISION_TOOLS_REPORT_H
+
+#include <division/status.h>
+#include <division/tools/tool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dv_report dv_report;
+
+/* An empty report; dv_report_free releases it. */
+DV_TOOL dv_status dv_report_new(dv_report **report, dv_error *error);
+DV_TOOL void dv_report_free(dv_report *report);
+
+/* Adds the folder of a run (folder.h), or a file of JSON lines as `division bench` and `division plan` print them.
+ * After a failure the report is of no use any more. */
+DV_TOOL dv_status dv_report_add(dv_report *report, const char *path, dv_error *error);
+
+/* What is to be said of the inputs, as that the last line of one was cut off, or NULL past the last. The text is the
+ * report's, until something is added. */
+DV_TOOL const char *dv_report_note_at(const dv_report *report, size_t index);
+
+/* Writes the page, one HTML file that needs no other. */
+DV_TOOL dv_status dv_report_page(dv_report *report, const char *title, const char *path, dv_error *error);
+
+/* Writes each figure whose data is there as NAME.svg, and its numbers as NAME.csv. The folder is made if it is not
+ * there. */
+DV_TOOL dv_status dv_report_figures(dv_report *report, const char *folder, dv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

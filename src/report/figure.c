@@ -1,0 +1,61 @@
+/* The table of figures, and what several of them ask the data. */
+#include "report/figure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const dv_figure *const figures[] = {
+    &dv_figure_accuracy_curves,
+    &dv_figure_loss_curves,
+};
+
+const dv_figure *dv_figure_at(size_t index) {
+    return index < sizeof figures / sizeof *figures ? figures[index] : NULL;
+}
+
+/* ---- grounds ------------------------------------------------------------------------------- */
+
+static const dv_run_folder *first_run(const dv_report_data *data, size_t g) {
+    return &data->runs[data->groups[g].first];
+}
+
+bool dv_group_same_ground(const dv_report_data *data, size_t g, size_t other) {
+    return dv_run_same_ground(first_run(data, g), first_run(data, other));
+}
+
+bool dv_group_is_first(const dv_report_data *data, size_t g) {
+    for (size_t other = 0; other < g; other++)
+        if (dv_group_same_ground(data, g, other))
+            return false;
+    return true;
+}
+
+size_t dv_ground_count(const dv_report_data *data) {
+    size_t count = 0;
+    for (size_t g = 0; g < data->group_count; g++)
+        count += dv_group_is_first(data, g);
+    return count;
+}
+
+size_t dv_ground_at(const dv_report_data *data, size_t n) {
+    for (size_t g = 0; g < data->group_count; g++)
+        if (dv_group_is_first(data, g) && n-- == 0)
+            return g;
+    return 0;
+}
+
+const char *dv_ground_text(const dv_report_data *data, size_t g, char text[DV_GROUND_TEXT]) {
+    const dv_run_folder *run = first_run(data, g);
+    const char *kind = dv_run_setting_of(run, "data");
+    snprintf(text, DV_GROUND_TEXT, "%.200s on %.*s", dv_run_setting_of(run, "model"), (int)strcspn(kind, ":"), kind);
+    return text;
+}
+
+size_t dv_group_series(const dv_report_data *data, size_t g) {
+    const char *method = dv_run_setting_of(first_run(data, g), "method");
+    for (size_t other = 0; other < g; other++)
+        if (dv_group_same_ground(data, g, other) &&
+            strcmp(method, dv_run_setting_of(first_run(data, other), "method")) == 0)
+            return data->method_count + g;
+    return dv_report_series(data, method);
+}

@@ -1,0 +1,46 @@
+/* Figures: what a report shows. A new one is a file with its functions and a line in the table of figure.c.
+ *
+ * A figure has panels, drawings of DV_PANEL_WIDTH each: one per network, say. It reads the data and nothing else. */
+#ifndef DV_REPORT_FIGURE_H
+#define DV_REPORT_FIGURE_H
+
+#include "report/data.h"
+#include "report/draw.h"
+#include "report/table.h"
+
+typedef struct dv_figure {
+    const char *name; /* of its files and of its place in the page */
+    const char *title;
+    const char *about;                            /* how to read it */
+    const char *command;                          /* what makes its data */
+    bool open;                                    /* its table is part of what it shows, not folded away */
+    size_t (*panels)(const dv_report_data *data); /* how many: 0 where its data is not there */
+    void (*draw)(const dv_report_data *data, size_t panel, dv_drawing *drawing);
+    void (*tabulate)(const dv_report_data *data, dv_table *table);
+} dv_figure;
+
+/* The figures in their order, or NULL past the last. */
+const dv_figure *dv_figure_at(size_t index);
+
+extern const dv_figure dv_figure_accuracy_curves, dv_figure_loss_curves, dv_figure_accuracy, dv_figure_memory,
+    dv_figure_throughput, dv_figure_plan, dv_figure_schedule, dv_figure_noise, dv_figure_radar;
+
+/* ---- grounds: networks and data that methods are compared on --------------------------------- */
+
+enum { DV_GROUND_TEXT = 2 * DV_NAME_TEXT + 8 };
+
+/* The run group g is the first of its network and data; `dv_group_same_ground` says that two are of one. */
+bool dv_group_is_first(const dv_report_data *data, size_t g);
+bool dv_group_same_ground(const dv_report_data *data, size_t g, size_t other);
+
+/* The groups that are first, counted, and the n-th of them. */
+size_t dv_ground_count(const dv_report_data *data);
+size_t dv_ground_at(const dv_report_data *data, size_t n);
+
+/* "resnet20 on cifar10". Returns `text`. */
+const char *dv_ground_text(const dv_report_data *data, size_t g, char text[DV_GROUND_TEXT]);
+
+/* The series of a group: its method's, or one of its own where another group of its ground has that. */
+size_t dv_group_series(const dv_report_data *data, size_t g);
+
+#endif

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# division report from outside: what it reads, what it says when something is wrong, what it writes.
+# DV_PROGRAM is the program, DV_TEMP an empty folder.
+source "$DV_SOURCE_DIR/tests/calls.bash"
+subcommand=(report)
+
+# epoch NUMBER ACCURACY: a line of a log.
+epoch() {
+    printf '{"epoch": %s, "train_loss": 1.5, "train_top1": 40, "test_loss": 1.25, "test_top1": %s, "images_per_second": 100, ' "$1" "$2"
+    printf '"peak_bytes": 1000000, "activation_bytes": 500000, "seconds": 10, "learning_rate": 0.1, "steps": %s, "complete": true}\n' "$(($1 * 10))"
+}
+
+# make_run FOLDER METHOD SEED ACCURACY...: the folder of a run with an epoch per accuracy.
+make_run() {
+    local folder=$1 method=$2 seed=$3 number=0 accuracy
+    shift 3
+    mkdir -p "$folder"
+    printf '{"model": "resnet20", "data": "cifar10:data", "method": "%s", "precision": "f32", "batch": 128, "epochs": %s, "seed": %s}\n' \
+        "$method" $# "$seed" >"$folder/config.json"
+    for accuracy; do
+        number=$((number + 1))
+        epoch "$number" "$accuracy"
+    done >"$folder/log.jsonl"
+}
+
+# holds FILE TEXT...: the file has all the texts in it.
+holds() {
+    local file=$1 text
+    shift
+    for text; do
+        grep -qF -- "$text" "$file" || complain "expected in $file: $text"
+    done
+}
+
+# spaced TEXT: numbers and their units have a space between them that does not break.
+spaced() {
+    sed $'s/ %/\\xc2\\xa0%/g' <<<"$1"
+}
+
+# ---- calls -----------------------------------------------------------------------------------
+
+run --help
+prints 'Usage: division report RUN|FILE...*  -o FILE *  --figures FOLDER *'
+run
+fails 2 "report: missing RUN|FILE...: see 'division report --help'"
+make_run runs/none-1 none 1 50 60.5
+make_run runs/none-2 none 2 52 61.5
+make_run runs/division-1 division 1 48 59.25
+run runs/none-1
+fails 2 "report: nothing to write: name a page with -o page.html, or a folder with --figures"
+
+# ---- a page ----------------------------------------------------------------------------------
+
+run runs/none-1 runs/none-2 runs/division-1 -o page.html --title 'Ours & <theirs>'
+prints ''
+holds page.html '<title>Ours &amp; &lt;theirs&gt;</title>' '<html lang="en">' 'resnet20 on cifar10' \
+    "$(spaced 'none, epoch 2: 61 %, mean of 2 runs from 60.5 % to 61.5 %')" "$(spaced 'division, epoch 2: 59.25 %')"
+! grep -E '(src|href)="?(https?:)?//|@import|url\(' page.html || complain "expected nothing from elsewhere"
+cp page.html first.html
+run runs/none-1 runs/none-2 runs/division-1 -o page.html --title 'Ours & <theirs>'
+cmp page.html first.html || complain "expected the same bytes"
+
+# Names hold anything.
+make_run $'runs/<b>"&\'\e[31m' 'x\"><script>alert(1)</script>' 1 50
+run $'runs/<b>"&\'\e[31m' -o names.html
+prints ''
+[[ $(grep -c '<script>' names.html) == 1 ]] || complain "expected no script but the page's own"
+! LC_ALL=C grep -q $'\e' names.html || complain "expected no control characters"
+
+# ---- files of figures ------------------------------------------------------------------------
+
+run runs/none-1 runs/division-1 --figures figures
+prints ''
+holds figures/accuracy-curves.svg '<svg xmlns="http://www.w3.org/2000/svg"' '<style>'
+holds figures/accuracy-curves.csv 'run,network and data,method,epoch,training accuracy,test accuracy' \
+    'division-1,resnet20 on cifar10,division,2,40,59.25'
+if command -v xmllint >/dev/null; then
+    xmllint --noout figures/*.svg || complain "expected figures that are XML"
+fi
+
+# ---- bad input -------------------------------------------------------------------------------
+
+cp -r runs/none-1 cut && printf '{"epoch": 3, "train_lo' >>cut/log.jsonl
+run cut -o page.html
+[[ $code == 0 && $messages == "division: cut: the last line of log.jsonl is cut off, as by a kill: 2 epochs before it are shown" ]] ||
+    complain "expected a word about the last line"
+holds page.html 'cut: the last line of log.jsonl is cut off'
+mkdir empty && run empty -o no.html
+fails 1 "empty is no folder of a run: config.json is missing: give a folder that 'division train --out' made"
+cp runs/none-1/config.json empty && run empty -o no.html
+fails 1 "empty: log.jsonl has no epoch yet: wait for the first one, or leave this run out"
+: >empty/log.jsonl && run empty -o no.html
+fails 1 "empty: log.jsonl has no epoch yet: wait for the first one, or leave this run out"
+sed '1s/1.5/NaN/' runs/none-1/log.jsonl >empty/log.jsonl && run empty -o no.html
+fails_like 1 "empty/log.jsonl: line 1 is no JSON object, at character *: give a file as the program prints it"
+printf '{"epoch": 1' >empty/config.json && run empty -o no.html
+fails_like 1 "empty is no folder of a run: config.json *: give a folder that 'division train --out' made"
+run missing -o no.html
+fails 1 "could not read missing: No such file or directory: check the name, and that the folder exists"
+: >nothing && run nothing -o no.html
+fails 1 "nothing is empty: give the folder of a run, or what 'division bench' or 'division plan' prints with --json"
+echo 'no JSON' >words && run words -o no.html
+fails_like 1 "words: line 1 is no JSON object, at character 1: *"
+echo '{"a": 1}' >other && run other -o no.html
+fails_like 1 "other: line 1: nothing that a report shows: give what 'division bench memory'*"
+cp -r runs/none-1 runs/division-1 cut && run runs/none-1 cut/none-1 -o no.html
+fails 2 "two runs are called none-1, runs/none-1 and cut/none-1: rename one of the folders, or leave it out"
+run runs/none-1 -o missing/page.html
+fails_like 1 "*missing/page.html*No such file or directory*"
+[[ ! -e no.html ]] || complain "expected no page after an error"
+sed 's/"epochs": 2/"epochs": 9/' runs/none-1/config.json >empty/config.json && cp runs/none-1/log.jsonl empty
+run empty -o page.html
+[[ $code == 0 && $messages == "division: empty: 2 of 9 epochs are done: its last accuracy is not its final one" ]] ||
+    complain "expected a word about a training under way"
+
+finish
