@@ -59,7 +59,7 @@ clang: setup-check ## ... built by clang, without the scripts
 
 .PHONY: aarch64
 aarch64: ## ... cross-built for AArch64 and run under qemu
-	@scripts/setup aarch64
+	@scripts/setup --ask aarch64
 	@scripts/aarch64-root
 	$(call test,aarch64)
 
@@ -80,8 +80,8 @@ clean: ## remove all that was built
 	rm -rf build
 
 .PHONY: setup-%
-setup-build setup-test setup-check: setup-%:
-	@scripts/setup $*
+setup-build setup-test setup-check: setup-%: # says what is missing: only `scripts/setup` installs
+	@scripts/setup --ask $*
 
 .PHONY: help
 help: ## this list

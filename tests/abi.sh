@@ -92,7 +92,7 @@ run_with() {
 run_with "$DV_SOURCE_DIR" "the headers of now"
 
 skip() {
-    echo "no program of the commit before was run: $*"
+    echo "left out: a program of the commit before: $*"
     exit 0
 }
 

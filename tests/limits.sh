@@ -18,7 +18,7 @@ within() {
 
 # Sanitizers and emulators take more address space than any limit here.
 if [[ -n $DV_CFLAGS || $DV_PROGRAM == */emulated/* ]]; then
-    echo "limits of the address space: left out under a sanitizer or an emulator"
+    echo "left out: limits of the address space, under a sanitizer or an emulator"
     finish
 fi
 

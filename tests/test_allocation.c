@@ -153,7 +153,7 @@ int main(void) {
 #else
 
 int main(void) {
-    print_message("skipped: a sanitizer has replaced the allocator, or this is not the GNU C library\n");
+    print_message("left out: a sanitizer has replaced the allocator, or this is not the GNU C library\n");
     return 0;
 }
 
