@@ -116,14 +116,17 @@ static void wrong_texts_are_explained(void **state) {
 
 static void bounds_can_be_asked_for(void **state) {
     (void)state;
-    static const char *const names[] = {"division", "exact", "bits"};
+    static const char *const names[] = {"division", "exact", "bits", "bf16"};
+    enum { NAMES = sizeof names / sizeof *names };
     static const struct {
         const char *name;
         int32_t minimum, maximum, preset;
     } options[] = {{"block", 2, 64, 8}, {"bits", 1, 8, 2}, {"dither", 0, 1, 0}};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < NAMES; i++) {
         assert_string_equal(dv_codec_name_at(i), names[i]);
         assert_true(strlen(dv_codec_help_at(i)) > 10);
+    }
+    for (size_t i = 0; i < 3; i++) {
         const dv_option *option = dv_codec_option_at(0, i);
         assert_string_equal(option->name, options[i].name);
         assert_true(strlen(option->help) > 10);
@@ -132,12 +135,12 @@ static void bounds_can_be_asked_for(void **state) {
         assert_int_equal(option->preset, options[i].preset);
     }
     assert_string_equal(dv_codec_option_at(0, 2)->words[1], "subtractive");
-    assert_null(dv_codec_name_at(3));
+    assert_null(dv_codec_name_at(NAMES));
     assert_null(dv_codec_name_at(SIZE_MAX));
-    assert_null(dv_codec_help_at(3));
+    assert_null(dv_codec_help_at(NAMES));
     assert_null(dv_codec_option_at(0, 3));
     assert_null(dv_codec_option_at(1, 0));
-    assert_null(dv_codec_option_at(3, 0));
+    assert_null(dv_codec_option_at(NAMES, 0));
     assert_null(dv_codec_option_at(SIZE_MAX, SIZE_MAX));
 }
 
@@ -221,11 +224,12 @@ static void scene_free_untouched(scene *s) {
                      status, words);                                                                                   \
     } while (0)
 
-static const char *const texts[] = {"division", "exact", "bits"};
+static const char *const texts[] = {"division", "exact", "bits", "bf16"};
+enum { TEXTS = sizeof texts / sizeof *texts };
 
 static void null_pointers_are_refused(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         size_t bytes = 1;
         assert_call_fails(s, NULL, s.packed, NULL, DV_ERROR_ARGUMENT, "the map's buffer is NULL");
@@ -249,7 +253,7 @@ static void null_pointers_are_refused(void **state) {
 
 static void short_buffers_are_refused(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         const size_t short_ones[] = {0, 1, s.bytes / 2, s.bytes - 64, s.bytes - 1};
         for (size_t i = 0; i < 5; i++) {
@@ -264,7 +268,7 @@ static void short_buffers_are_refused(void **state) {
 
 static void misaligned_buffers_are_refused(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         for (size_t shift = 1; shift < SLACK; shift++) {
             assert_call_fails(s, s.src, s.packed + shift, s.dst, DV_ERROR_BUFFER, "packed must be aligned to 64 bytes");
@@ -281,7 +285,7 @@ static void misaligned_buffers_are_refused(void **state) {
 /* Elements need no more than their own alignment. */
 static void elements_may_lie_anywhere(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         assert_ok(dv_codec_encode(&s.codec, &plain, NULL, s.src, s.packed, s.bytes, &error));
         assert_ok(dv_codec_decode(&s.codec, &plain, NULL, s.packed, s.bytes, s.dst, &error));
@@ -304,7 +308,7 @@ static void elements_may_lie_anywhere(void **state) {
 static void bad_ranges_are_refused(void **state) {
     (void)state;
     static const size_t ranges[][2] = {{0, 4}, {1, 3}, {3, 1}, {4, 0}, {SIZE_MAX, 2}, {1, SIZE_MAX}, {2, SIZE_MAX - 1}};
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
             s.first = ranges[i][0];
@@ -321,7 +325,7 @@ static void bad_ranges_are_refused(void **state) {
 
 static void wrong_maps_are_refused(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         s.map.rank = 4;
         assert_call_fails(s, s.src, s.packed, s.dst, DV_ERROR_UNSUPPORTED, "4 spatial dimensions");
@@ -379,9 +383,10 @@ static void all_packed_bytes_are_written(void **state) {
         {.layout = DV_NHWC, .images = 2, .channels = 600, .rank = 1, .sides = {3}},
         {.layout = DV_NCHW, .images = 5, .channels = 3},
     };
-    static const char *const all[] = {"division", "division:bits=1", "division:bits=8", "exact", "bits"};
+    static const char *const all[] = {"division", "division:bits=1", "division:bits=8", "exact", "bits", "bf16"};
+    enum { ALL = sizeof all / sizeof *all };
     for (size_t m = 0; m < 4; m++)
-        for (size_t t = 0; t < 5; t++) {
+        for (size_t t = 0; t < ALL; t++) {
             dv_codec codec = codec_of(all[t]);
             size_t bytes = packed_bytes_of(&codec, &maps[m]);
             void *src = map_values(&maps[m], 1);
@@ -401,7 +406,7 @@ static void all_packed_bytes_are_written(void **state) {
 /* Packing some images leaves the records of the others alone. */
 static void ranges_touch_their_records_only(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         size_t record = s.bytes / 3;
         assert_ok(dv_codec_encode_images(&s.codec, &plain, NULL, 1, 1, s.src, s.packed, s.bytes, &error));
@@ -436,7 +441,7 @@ static void noise_may_be_left_out(void **state) {
 static void threads_change_nothing(void **state) {
     (void)state;
     static const int threads[] = {0, 1, 2, 3, 7, 40};
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         char *again = guarded_new(s.bytes), *dst = guarded_new(dv_map_bytes(&plain));
         for (int i = 0; i < 6; i++) {
@@ -459,7 +464,7 @@ static void threads_change_nothing(void **state) {
  * so the others only count what differs. */
 static void calls_from_many_threads_agree(void **state) {
     (void)state;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < TEXTS; t++) {
         scene s = scene_new(texts[t], &plain);
         assert_ok(dv_codec_encode(&s.codec, &plain, NULL, s.src, s.packed, s.bytes, &error));
         assert_ok(dv_codec_decode(&s.codec, &plain, NULL, s.packed, s.bytes, s.dst, &error));

@@ -12,6 +12,7 @@ static const char *const codecs[] = {
     "division:block=64",
     "bits",
     "exact",
+    "bf16",
 };
 
 enum { CODECS = sizeof codecs / sizeof *codecs };

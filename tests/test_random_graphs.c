@@ -33,6 +33,16 @@ static const char *const packed_methods[] = {
 };
 enum { PACKED_METHODS = sizeof packed_methods / sizeof *packed_methods };
 
+/* Methods with an error that is no noise, or that learn: how far from exact a gradient may be, of its norm. */
+static const struct {
+    const char *text;
+    bool learns; /* a step depends on those before */
+    double distance;
+} other_methods[] = {
+    {"bf16", false, 0.05},
+};
+enum { OTHER_METHODS = sizeof other_methods / sizeof *other_methods };
+
 static const dv_guard_options unguarded = {0};
 static const dv_guard_options apart = {.zones = true, .apart = true, .fill = true, .pattern = 0xFF};
 
@@ -225,17 +235,30 @@ static void check_inference(const subject *s, running trained) {
     stop(other);
 }
 
+/* How far gradients are from exact ones, of their norm: nothing, where they must be the same. */
+static void check_distance(const subject *s, const char *method, const float *found, double allowed) {
+    double distance = 0, norm = 0;
+    if (allowed == 0 && memcmp(found, s->exact, s->count * sizeof *found) != 0)
+        complain(s, "%s: gradients that differ from those of none", method);
+    for (size_t i = 0; i < s->count; i++) {
+        distance += pow((double)found[i] - (double)s->exact[i], 2);
+        norm += pow((double)s->exact[i], 2);
+    }
+    if (!s->flat && !(sqrt(distance) <= allowed * sqrt(norm)))
+        complain(s, "%s: gradients are off by %.4f of their norm", method, sqrt(distance / norm));
+}
+
 /* All that must be the same to the last bit with one method. */
-static void check_method(const subject *s, const char *method, bool exact) {
+static void check_method(const subject *s, const char *method, bool learns, double distance) {
     running fresh = start(s, method, &unguarded);
     double loss = step(s, fresh);
     float *found = gradients_of(s, fresh);
     if (loss != s->loss)
         complain(s, "%s: loss %.17g, and %.17g with none", method, loss, s->loss);
-    if (exact && memcmp(found, s->exact, s->count * sizeof *found) != 0)
-        complain(s, "%s: gradients that differ from those of none", method);
+    check_distance(s, method, found, distance);
     check_apart(s, fresh, loss);
-    check_later_step(s, fresh, loss);
+    if (!learns)
+        check_later_step(s, fresh, loss);
     check_inference(s, fresh);
     free(found);
     stop(fresh);
@@ -478,9 +501,11 @@ static void check_graph(uint64_t seed) {
     s.exact = gradients_of(&s, exact);
     s.flat = has_flat_channels(exact.run);
     for (size_t i = 0; i < EXACT_METHODS; i++)
-        check_method(&s, exact_methods[i], true);
+        check_method(&s, exact_methods[i], false, 0);
     for (size_t i = 0; i < PACKED_METHODS; i++)
-        check_method(&s, packed_methods[i], false);
+        check_method(&s, packed_methods[i], false, INFINITY);
+    for (size_t i = 0; i < OTHER_METHODS; i++)
+        check_method(&s, other_methods[i].text, other_methods[i].learns, other_methods[i].distance);
     for (uint64_t k = 0; s.type == DV_F32 && k < DIRECTIONS; k++)
         check_slope(&s, exact, k);
     if (s.type == DV_BF16)

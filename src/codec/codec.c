@@ -15,6 +15,7 @@ static const dv_codec_kind *const kinds[] = {
     &dv_codec_division,
     &dv_codec_exact,
     &dv_codec_bits,
+    &dv_codec_bf16,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
@@ -157,6 +158,14 @@ dv_status dv_codec_decode_images(const dv_codec *codec, const dv_map *map, const
     dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
     DV_TRY(check_call(&call, dst, packed, packed_bytes, error));
     return codec->kind->decode(&call, (const uint8_t *)packed + first * call.record_bytes, dst, error);
+}
+
+dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,
+                               size_t packed_bytes, uint8_t *mask, size_t stride, dv_error *error) {
+    dv_codec_call call = {.codec = codec, .map = map, .first = first, .count = count};
+    DV_TRY(check_call(&call, mask, packed, packed_bytes, error));
+    codec->kind->decode_mask(&call, (const uint8_t *)packed + first * call.record_bytes, mask, stride);
+    return DV_OK;
 }
 
 dv_status dv_codec_encode(const dv_codec *codec, const dv_map *map, const dv_noise *noise, const void *src,

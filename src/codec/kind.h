@@ -26,9 +26,17 @@ typedef struct dv_codec_kind {
     size_t (*record_bytes)(const dv_codec *codec, const dv_map *map);
     dv_status (*encode)(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error);
     dv_status (*decode)(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error);
+
+    /* Where the elements were positive, as the `bits` codec has it, images `stride` bytes apart. NULL: records do not
+     * tell it exactly. */
+    void (*decode_mask)(const dv_codec_call *call, const uint8_t *records, uint8_t *mask, size_t stride);
 } dv_codec_kind;
 
-extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits;
+extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits, dv_codec_bf16;
+
+/* dv_codec_decode_images of the mask alone, for codecs that have decode_mask. */
+dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,
+                               size_t packed_bytes, uint8_t *mask, size_t stride, dv_error *error);
 
 /* Threads that a call may use. */
 int dv_codec_threads(const dv_codec *codec);

@@ -42,8 +42,7 @@ static int holds_until(const dv_plan *plan, dv_value value) {
     const dv_value_plan *v = &plan->values[value];
     if (v->written_at >= 0)
         return v->written_at;
-    int numbers = dv_last_read(plan, v->numbers_read), mask = dv_last_read(plan, v->mask_read);
-    return mask > numbers ? mask : numbers;
+    return dv_last_read(plan, dv_readers_of(v));
 }
 
 static int form(const dv_value_plan *v) {

@@ -1,6 +1,7 @@
 /* A codec's form of the value, stored slice by slice in forward, while they are in cache, and decoded slice by slice
  * right before they are used. */
 #include "base/status.h"
+#include "codec/kind.h"
 #include "graph/plan.h"
 #include "graph/run.h"
 #include "nn/parts.h"
@@ -36,13 +37,24 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
     return DV_OK;
 }
 
+static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
+                           dv_error *error) {
+    *mask = buffer;
+    return dv_codec_decode_mask(&kept->codec, &kept->map, first, count, kept->packed, kept->packed_bytes, buffer,
+                                dv_mask_stride(&kept->map), error);
+}
+
+static bool tells_mask(const dv_value_plan *v) {
+    return v->codec.kind->decode_mask != NULL;
+}
+
 static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
     dv_value_plan *v = &plan->values[value];
     int stored_at = v->stored_by == DV_INPUT ? made : plan->layers[v->stored_by].forward_at;
     size_t bytes;
     DV_TRY(dv_codec_packed_bytes(&v->codec, &plan->graph->values[value].map, &bytes, error));
     v->packed =
-        dv_plan_book(plan, bytes, stored_at, v->written_at >= 0 ? v->written_at : dv_last_read(plan, v->numbers_read));
+        dv_plan_book(plan, bytes, stored_at, v->written_at >= 0 ? v->written_at : dv_last_read(plan, dv_readers_of(v)));
     v->kept_bytes += bytes;
     return DV_OK;
 }
@@ -60,8 +72,9 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 
 const dv_keeper dv_keep_packed = {
     .name = "packed",
-    .access = {.store = store, .load = load},
+    .access = {.store = store, .load = load, .load_mask = load_mask},
     .book = book,
     .form = form,
+    .tells_mask = tells_mask,
     .fill = fill,
 };

@@ -20,14 +20,6 @@ void dv_spill_least_force(size_t bytes) {
     least_bytes = bytes ? bytes : LEAST_BYTES;
 }
 
-/* Who reads the value or, if its numbers tell the mask, that. */
-static dv_readers readers_of(const dv_value_plan *v) {
-    dv_readers numbers = v->numbers_read, mask = v->mask_read;
-    bool told = dv_is_read(mask) && v->behind && v->behind->access.load_mask;
-    return (dv_readers){told && mask.first > numbers.first ? mask.first : numbers.first,
-                        told && mask.last < numbers.last ? mask.last : numbers.last};
-}
-
 int dv_spill_written_behind(const dv_plan *plan, dv_value value) {
     const dv_graph_value *made = &plan->graph->values[value];
     int due = made->producer + DV_WRITE_BEHIND, last = (int)plan->graph->layer_count - 1;
@@ -36,7 +28,7 @@ int dv_spill_written_behind(const dv_plan *plan, dv_value value) {
 }
 
 int dv_spill_read_before(const dv_plan *plan, dv_value value) {
-    int first = readers_of(&plan->values[value]).first + DV_READ_AHEAD, last = (int)plan->graph->layer_count - 1;
+    int first = dv_readers_of(&plan->values[value]).first + DV_READ_AHEAD, last = (int)plan->graph->layer_count - 1;
     return first < last ? first : last;
 }
 
@@ -65,7 +57,7 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     v->kept_bytes = others;
     v->file_offset = plan->file_bytes;
     plan->file_bytes += dv_spill_room(v->spilled_bytes);
-    v->again = dv_plan_book(plan, v->spilled_bytes, v->read_at, dv_last_read(plan, readers_of(v)));
+    v->again = dv_plan_book(plan, v->spilled_bytes, v->read_at, dv_last_read(plan, dv_readers_of(v)));
     return DV_OK;
 }
 

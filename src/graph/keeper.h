@@ -37,6 +37,9 @@ typedef struct dv_keeper {
     /* The piece that holds what forward leaves of the value, for a file to take. NULL: there is none. */
     int (*form)(const struct dv_value_plan *v);
 
+    /* Whether `access.load_mask` tells the mask of this value. NULL: it does, if it is there. */
+    bool (*tells_mask)(const struct dv_value_plan *v);
+
     /* Fills in what `access` uses. */
     void (*fill)(const struct dv_run *run, dv_value value, dv_kept *kept);
 } dv_keeper;

@@ -73,14 +73,25 @@ void dv_plan_mask_in(dv_plan *plan, dv_value value, dv_value in) {
     add_readers(&plan->values[in].mask_read, plan->values[value].mask_read);
 }
 
+bool dv_tells_mask(const dv_value_plan *v) {
+    const dv_keeper *keeper = dv_keeper_in_memory(v);
+    return keeper && keeper->access.load_mask && (!keeper->tells_mask || keeper->tells_mask(v));
+}
+
+dv_readers dv_readers_of(const dv_value_plan *v) {
+    dv_readers all = v->numbers_read;
+    if (dv_tells_mask(v))
+        add_readers(&all, v->mask_read);
+    return all;
+}
+
 /* A mask follows from the numbers where their keeper can tell it; elsewhere it is kept as bits. */
 static void choose_mask(dv_plan *plan, dv_value value) {
     dv_value_plan *v = &plan->values[value];
     const dv_value_plan *in = &plan->values[v->mask_in];
-    const dv_keeper *keeper = dv_keeper_in_memory(in);
     if (!dv_is_read(v->mask_read))
         return;
-    bool told = keeper && keeper->access.load_mask;
+    bool told = dv_tells_mask(in);
     v->mask_in = told ? v->mask_in : value;
     v->mask = told ? in->keeper : &dv_keep_mask;
 }

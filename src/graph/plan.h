@@ -128,6 +128,11 @@ void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper);
  * are. Where that one's keeper cannot tell it, it is kept as bits as ever. */
 void dv_plan_mask_in(dv_plan *plan, dv_value value, dv_value in);
 
+/* Whether what is kept of the value's numbers tells its mask; who reads what is kept of them, for the numbers or, then,
+ * for the mask. */
+bool dv_tells_mask(const dv_value_plan *v);
+dv_readers dv_readers_of(const dv_value_plan *v);
+
 /* Calls `choose` for every value whose numbers backward reads, from the last layer's output to the first's and then the
  * images: all who ask for a value have asked when its turn comes. */
 void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value));

@@ -226,7 +226,12 @@ def encode_bits(image, number, case):
     return padded(pack(signs, 1)), [[float(x > 0) for x in values] for values in image]
 
 
-ENCODERS = {"division": encode_division, "exact": encode_exact, "bits": encode_bits}
+def encode_bf16(image, number, case):
+    packed = b"".join(bf16_bytes(bf16(x)) for x in in_memory(image, case["layout"]))
+    return padded(packed), [[bf16(x) for x in values] for values in image]
+
+
+ENCODERS = {"bf16": encode_bf16, "division": encode_division, "exact": encode_exact, "bits": encode_bits}
 
 
 # ---- cases -------------------------------------------------------------------------------------------------
@@ -269,6 +274,8 @@ CASES = [
     make_case(16, "bits", "f32", "nhwc", (2, 3, 9, 11)),
     make_case(17, "bits", "f16", "nchw", (1, 1, 1, 7)),
     make_case(18, "exact", "bf16", "nchw", (2, 5, 3)),
+    make_case(19, "bf16", "f32", "nhwc", (2, 5, 3, 7)),
+    make_case(20, "bf16", "f16", "nchw", (1, 3, 9)),
 ]
 
 

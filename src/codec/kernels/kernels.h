@@ -80,6 +80,11 @@ typedef struct dv_codec_kernels {
     bool (*bits_encode)(dv_type type, const void *src, size_t count, uint8_t *packed);
     void (*bits_decode)(dv_type type, const uint8_t *packed, size_t count, void *dst);
 
+    /* Rounded to bf16, to the nearest; a positive number does not become zero. False if any of the `count` elements is
+     * not finite, or beyond what bf16 has. */
+    bool (*bf16_encode)(dv_type type, const void *src, size_t count, uint16_t *halves);
+    void (*bf16_decode)(dv_type type, const uint16_t *halves, size_t count, void *dst);
+
     void (*to_f32)(dv_type type, const void *src, size_t count, float *dst);
 } dv_codec_kernels;
 

@@ -220,10 +220,30 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
         store(type, dst, i, (float)get_code(packed, count, 1, i));
 }
 
+/* ---- bf16 ---------------------------------------------------------------------------------- */
+
+static bool bf16_encode(dv_type type, const void *src, size_t count, uint16_t *halves) {
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) {
+        float value = load(type, src, i);
+        uint16_t half = dv_bf16_nearest(value);
+        halves[i] = value > 0 && half == 0 ? 1 : half;
+        finite = finite && isfinite(dv_bf16_to_f32(half));
+    }
+    return finite;
+}
+
+static void bf16_decode(dv_type type, const uint16_t *halves, size_t count, void *dst) {
+    for (size_t i = 0; i < count; i++)
+        store(type, dst, i, dv_bf16_to_f32(halves[i]));
+}
+
 const dv_codec_kernels dv_codec_kernels_reference = {
     .division_encode = division_encode,
     .division_decode = division_decode,
     .bits_encode = bits_encode,
     .bits_decode = bits_decode,
+    .bf16_encode = bf16_encode,
+    .bf16_decode = bf16_decode,
     .to_f32 = to_f32,
 };

@@ -737,6 +737,9 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
     }
 }
 
+/* ---- bf16 ---------------------------------------------------------------------------------- */
+#include "codec/kernels/template_bf16.h"
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
@@ -752,5 +755,7 @@ const dv_codec_kernels DV_KERNELS = {
     .division_decode = division_decode,
     .bits_encode = bits_encode,
     .bits_decode = bits_decode,
+    .bf16_encode = bf16_encode,
+    .bf16_decode = bf16_decode,
     .to_f32 = to_f32,
 };
