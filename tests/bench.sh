@@ -88,6 +88,26 @@ holds "$(value total_ratio 2) == $(value planned_bytes 1) / $(value planned_byte
 run memory --model resnet50 --batch 1048576
 prints '*none*not run*division*not run*'
 
+# Whoever measures is killed: the process that trains ends with it, in the middle of a long round.
+if [[ $DV_PROGRAM != */emulated/* && -e /proc/$$/task/$$/children ]]; then
+    "$DV_PROGRAM" bench throughput --model resnet20 --batch 32 --rounds 1 --steps 10000 --methods none >told 2>&1 &
+    measuring=$! worker=
+    for ((i = 0; i < 100; i++)); do
+        read -r worker _ <"/proc/$measuring/task/$measuring/children" || true
+        [[ -z $worker ]] || break
+        sleep 0.1
+    done 2>/dev/null
+    sleep 1
+    kill -0 "$worker" || complain "there is no worker to outlive: $(<told)"
+    kill -KILL "$measuring"
+    wait "$measuring" 2>/dev/null || true
+    for ((i = 0; i < 100; i++)); do
+        kill -0 "$worker" 2>/dev/null || break
+        sleep 0.1
+    done
+    ! kill -0 "$worker" 2>/dev/null || { complain "the worker outlives whoever started it" && kill -KILL "$worker"; }
+fi
+
 # ---- throughput ------------------------------------------------------------------------------
 
 speed() {

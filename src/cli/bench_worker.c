@@ -12,8 +12,10 @@
 #include <division/tools/json.h>
 #include <division/train.h>
 #include <omp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 /* Few examples, over and over: the batch would take memory a second time. */
@@ -172,6 +174,7 @@ int cli_bench_worker(int argc, char **argv) {
     int code = cli_parse(&usage, argc, argv, NULL);
     if (code != CLI_CONTINUE)
         return code;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever waits for the answer is gone: a step may take minutes */
     code = prepare(&w, &network);
     while (code == CLI_SUCCESS && fgets(line, sizeof line, stdin) != NULL)
         code = serve(&w, line);
