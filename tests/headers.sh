@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Each public header compiles alone, in C11 and in C++, without warnings; the promised ones include none of tools/;
-# division.h includes all the promised ones.
+# division.h includes all the promised ones; each says what threads may do, what a fork leaves, and what is freed when.
 set -uo pipefail
 cd "$DV_TEMP" || exit 1
 include=$DV_SOURCE_DIR/include failed=0
@@ -18,6 +18,10 @@ for header in "${headers[@]}"; do
         complain "$header does not compile alone in C"
     [[ $header == */tools/* ]] && continue
     ! grep -n '#include.*tools/' "$include/$header" || complain "$header is promised, and includes what is not"
+    top=$(sed '/^#ifndef/,$d' "$include/$header")
+    for word in threads fork freeing; do
+        [[ ${top,,} == *$word[.,]* ]] || complain "the top of $header says nothing of: $word"
+    done
     grep -q "#include <$header>" "$include/division/division.h" || [[ $header == */division.h ]] ||
         complain "division/division.h does not include $header"
 done

@@ -8,7 +8,11 @@
  *     average.NAME                         averages of the weights; likewise, and only if there are any
  *     __metadata__                         notes: where training is, and whatever the caller adds
  *
- * A file is replaced at once or not at all: after a crash there is the old one or the new one. */
+ * A file is replaced at once or not at all: after a crash there is the old one or the new one.
+ *
+ * Threads. Any thread may read an open checkpoint at any time, each into a run of its own. A file is written by one
+ * call at a time, and its run must not be trained meanwhile. Fork. A child may read an open checkpoint. Freeing.
+ * Checkpoint and run can be freed in any order. Notes live as long as their checkpoint is open. */
 #ifndef DIVISION_CHECKPOINT_H
 #define DIVISION_CHECKPOINT_H
 

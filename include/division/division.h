@@ -6,8 +6,7 @@
  *     data                                labelled images and batches of them
  *     train, checkpoint, folder, recipe   training, its files, and files of its options
  *
- * At the top of each header stand its rules: what threads may do at once, what is left after fork, what is freed when.
- */
+ * Threads, fork, freeing. The rules stand at the top of each header. */
 #ifndef DIVISION_DIVISION_H
 #define DIVISION_DIVISION_H
 

@@ -1,5 +1,7 @@
 /* Options that are written behind a name: "division:block=8,bits=2". Codecs and methods have tables of them, which
- * can be asked for. */
+ * can be asked for.
+ *
+ * Threads, fork, freeing. Tables are static and never change: any thread may read them, and nothing is freed. */
 #ifndef DIVISION_OPTION_H
 #define DIVISION_OPTION_H
 

@@ -7,7 +7,11 @@
  * One option a line, in any order, each at most once; a value goes to the end of its line, without the space around it.
  * Empty lines and lines that begin with # say nothing. A file that begins with { is read as one flat JSON object: so is
  * the config.json of a run, which thus is a recipe too. What the options are called and what they take is for the
- * caller to know. */
+ * caller to know.
+ *
+ * Threads. Any thread may read a recipe at any time.
+ * Fork. A child may read it too.
+ * Freeing. Names and values live as long as their recipe. */
 #ifndef DIVISION_RECIPE_H
 #define DIVISION_RECIPE_H
 

@@ -7,7 +7,11 @@
  * Pointers. Which may be NULL stands at the function. For the others:
  * - a function that returns a status fails with DV_ERROR_ARGUMENT where it is given NULL;
  * - `_free` and `_close` do nothing with NULL;
- * - the rest, which have no way to say so, must be given what they ask for. */
+ * - the rest, which have no way to say so, must be given what they ask for.
+ *
+ * Threads. Any thread may call any function here at any time; an error or a text is one thread's at a time.
+ * Fork. A child may call them too.
+ * Freeing. An error is a plain value: there is nothing to free. */
 #ifndef DIVISION_STATUS_H
 #define DIVISION_STATUS_H
 

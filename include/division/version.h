@@ -10,7 +10,11 @@
  *
  * The number grows with a change that a compiled program would not survive: of a public struct, of a constant, of the
  * parameters of a function. New functions, structs and constants leave it. tests/abi.sh holds the headers to what
- * scripts/abi has recorded of them. */
+ * scripts/abi has recorded of them.
+ *
+ * Threads. Any thread may call any function here at any time.
+ * Fork. A child may call them too.
+ * Freeing. There is nothing to free: text is static. */
 #ifndef DIVISION_VERSION_H
 #define DIVISION_VERSION_H
 
@@ -30,8 +34,7 @@ extern "C" {
 #define DV_VERSION_TEXT(major, minor, patch) DV_VERSION_QUOTED(major, minor, patch)
 #define DV_VERSION_QUOTED(major, minor, patch) #major "." #minor "." #patch
 
-/* Those of the library in use, which may be another than the one whose headers a program was compiled with. Any thread
- * may call them, at any time. The text is static. */
+/* Those of the library in use, which may be another than the one whose headers a program was compiled with. */
 DV_API const char *dv_version(void);
 DV_API int dv_abi(void);
 
