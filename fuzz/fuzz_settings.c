@@ -45,7 +45,7 @@ static void try_method(const char *text) {
     REQUIRE(strncmp(text, method.kind->name, strlen(method.kind->name)) == 0);
     REQUIRE((method.kind->codec != NULL) == (method.codec.kind != NULL));
     for (size_t i = 0; i < method.kind->option_count; i++)
-        REQUIRE(dv_option_allows(&method.kind->options[i], method.options[i]));
+        REQUIRE(dv_option_holds(&method.kind->options[i], method.options));
 }
 
 static void try_data(const char *text) {

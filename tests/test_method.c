@@ -44,7 +44,7 @@ static void tells_what_is_wrong(void **state) {
         {"division:recomputed=norms",
          "division: unknown option \"recomputed\": there are block, bits, dither, recompute, spill"},
         {"division:bits=3,recompute=norms", "division: bits=3: must be 1, 2, 4 or 8"},
-        {"checkpoint:segments=-1", "checkpoint: segments=-1: must be 0 to 1000000"},
+        {"checkpoint:segments=-1", "checkpoint: segments=-1: must be a whole number from 0 to 1000000"},
         {"swap:tmpfs=yes", "swap: tmpfs=yes: must be refused or allowed"},
         {"checkpoint:bits=2", "checkpoint: unknown option \"bits\": there are segments"},
     };

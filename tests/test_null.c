@@ -15,6 +15,7 @@
 #include <division/tools/json.h>
 #include <division/tools/lmdb.h>
 #include <division/tools/npy.h>
+#include <division/tools/option.h>
 #include <division/tools/picture.h>
 #include <division/tools/report.h>
 #include <division/train.h>
@@ -36,6 +37,8 @@ static void codecs(void **state) {
     refuses(dv_map_check(NULL, &error));
     refuses(dv_codec_parse(NULL, &codec, &error));
     refuses(dv_codec_parse("exact", NULL, &error));
+    refuses(dv_option_set(NULL, &codec, "1", &error));
+    refuses(dv_option_set(dv_codec_option_at(0, 0), NULL, "8", &error));
     refuses(dv_codec_packed_bytes(NULL, &map, &bytes, &error));
     refuses(dv_codec_packed_bytes(&codec, NULL, &bytes, &error));
     refuses(dv_codec_packed_bytes(&codec, &map, NULL, &error));

@@ -17,9 +17,9 @@ static const char *const colours[] = {"red", "green", "blue", NULL};
 
 enum { TABLE = 7 };
 
-static void make_table(values *v, cli_option table[TABLE]) {
+static void make_table(values *v, dv_option table[TABLE]) {
     *v = (values){.flag = 0, .integer = 5, .word = 1, .whole = 6, .number = 0.5, .text = "before"};
-    const cli_option options[TABLE] = {
+    const dv_option options[TABLE] = {
         {"flag", NULL, "a flag", CLI_FLAG(&v->flag)},
         {"integer", "N", "an integer", CLI_INTEGER(&v->integer, -3, 100)},
         {"whole", "N", "a whole number", CLI_UNSIGNED(&v->whole)},
@@ -36,7 +36,7 @@ static void make_table(values *v, cli_option table[TABLE]) {
 static void values_are_set(void **state) {
     (void)state;
     values v;
-    cli_option table[TABLE];
+    dv_option table[TABLE];
     make_table(&v, table);
     assert_ok(cli_option_set(table, "flag", NULL, &error));
     assert_int_equal(v.flag, 1);
@@ -85,8 +85,8 @@ static void wrong_values_are_explained_and_change_nothing(void **state) {
         {"number", "-inf", "a number from -1 to 1"},
         {"number", "", "a number from -1 to 1"},
         {"number", "0.5 ", "a number from -1 to 1"},
-        {"word", "yellow", "word: 'yellow' is not what it takes: give red or green or blue"},
-        {"word", "", "red or green or blue"},
+        {"word", "yellow", "word: 'yellow' is not what it takes: give red, green or blue"},
+        {"word", "", "red, green or blue"},
         {"text", NULL, "text: its value is missing: give any text"},
         {"intege", "1", "intege: no such option: did you mean integer?"},
         {"integers", "1", "did you mean integer?"},
@@ -94,7 +94,7 @@ static void wrong_values_are_explained_and_change_nothing(void **state) {
         {"", "1", "no such option"},
     };
     values v, before;
-    cli_option table[TABLE];
+    dv_option table[TABLE];
     make_table(&v, table);
     before = v;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -107,12 +107,12 @@ static void wrong_values_are_explained_and_change_nothing(void **state) {
 static void long_values_are_cut_in_messages(void **state) {
     (void)state;
     values v;
-    cli_option table[TABLE];
+    dv_option table[TABLE];
     char text[1000];
     make_table(&v, table);
     memset(text, 'y', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    assert_fails(cli_option_set(table, "word", text, &error), DV_ERROR_OPTION, "give red or green or blue");
+    assert_fails(cli_option_set(table, "word", text, &error), DV_ERROR_OPTION, "give red, green or blue");
     assert_fails(cli_option_set(table, text, "1", &error), DV_ERROR_OPTION, "yyy");
 }
 
@@ -123,7 +123,7 @@ enum { MOST = 80 };
 /* Parses the words of `line` with a table of its own. Messages go nowhere. */
 static int parse(const char *line, values *v, cli_operands *operands) {
     static char copy[2000];
-    static cli_option table[TABLE];
+    static dv_option table[TABLE];
     char *argv[MOST];
     int argc = 0;
     make_table(v, table);
@@ -198,13 +198,13 @@ static void help_is_help(void **state) {
 static void the_nearest_name_is_found(void **state) {
     (void)state;
     static const char *const names[] = {"codec", "bench", "info"};
-    assert_string_equal(cli_nearest("codex", names, 3), "codec");
-    assert_string_equal(cli_nearest("benhc", names, 3), "bench");
-    assert_string_equal(cli_nearest("inf", names, 3), "info");
-    assert_string_equal(cli_nearest("bench", names, 3), "bench");
-    assert_null(cli_nearest("train", names, 3));
-    assert_null(cli_nearest("", names, 3));
-    assert_null(cli_nearest("x", names, 0));
+    assert_string_equal(dv_nearest("codex", names, 3), "codec");
+    assert_string_equal(dv_nearest("benhc", names, 3), "bench");
+    assert_string_equal(dv_nearest("inf", names, 3), "info");
+    assert_string_equal(dv_nearest("bench", names, 3), "bench");
+    assert_null(dv_nearest("train", names, 3));
+    assert_null(dv_nearest("", names, 3));
+    assert_null(dv_nearest("x", names, 0));
 }
 
 static void bytes_are_told_for_people(void **state) {

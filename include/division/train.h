@@ -20,6 +20,7 @@
 #include <division/data.h>
 #include <division/export.h>
 #include <division/graph.h>
+#include <division/option.h>
 #include <division/status.h>
 #include <signal.h>
 #include <stddef.h>
@@ -57,8 +58,6 @@ DV_API void dv_sgd_step(const dv_sgd_options *options, double rate, dv_run *run)
 
 /* ---- schedule ------------------------------------------------------------------------------ */
 
-enum { DV_SCHEDULE_MAX_MILESTONES = 16 };
-
 typedef enum dv_schedule_kind {
     DV_SCHEDULE_CONSTANT,
     DV_SCHEDULE_COSINE,     /* half a cosine from the rate to 0, anew for each step */
@@ -77,7 +76,7 @@ typedef struct dv_schedule {
     double warmup; /* in epochs, 0 to 10000; a part of one is fine */
     double factor; /* 0 to 1; 0.1 */
     size_t every;  /* 1 to 100000 */
-    size_t milestones[DV_SCHEDULE_MAX_MILESTONES], milestone_count;
+    dv_counts milestones;
 } dv_schedule;
 
 /* Cosine from 0.1, no warm-up. */

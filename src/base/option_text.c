@@ -1,10 +1,14 @@
-/* Options from text, against tables. */
+/* Options behind a name, against tables. */
 #include "base/option_text.h"
 
+#include "base/sizes.h"
 #include "base/status.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* How much of a text a message shows. */
+enum { SHOWN = 40 };
 
 /* A piece of text that is not terminated. */
 typedef struct span {
@@ -22,128 +26,81 @@ static span cut(span *text, char mark) {
     return head;
 }
 
-static int span_equals(span text, const char *word) {
-    return strlen(word) == text.length && memcmp(word, text.start, text.length) == 0;
-}
-
-/* For messages: at most so many characters of a span. */
 static int shown(span text) {
-    return text.length < 40 ? (int)text.length : 40;
+    return (int)dv_smaller(text.length, SHOWN);
 }
 
-/* Reads a number of at most nine digits; -1 if the text is anything else. */
-static int32_t read_number(span text) {
-    int32_t number = 0;
-    if (text.length == 0 || text.length > 9)
-        return -1;
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.start[i] < '0' || text.start[i] > '9')
-            return -1;
-        number = number * 10 + (text.start[i] - '0');
-    }
-    return number;
-}
-
-static int32_t read_value(const dv_option *option, span text) {
-    if (!option->words)
-        return read_number(text);
-    for (int32_t i = option->minimum; i <= option->maximum; i++)
-        if (span_equals(text, option->words[i]))
-            return i;
-    return -1;
-}
-
-int dv_option_allows(const dv_option *option, int32_t value) {
-    int power = (value & (value - 1)) == 0;
-    return value >= option->minimum && value <= option->maximum && (power || !option->power_of_two);
-}
-
-/* "2 to 64", "1, 2, 4 or 8", "stochastic or subtractive". */
-static void describe_bounds(const dv_option *option, char *text, size_t bytes) {
-    if (!option->words && !option->power_of_two) {
-        snprintf(text, bytes, "%d to %d", option->minimum, option->maximum);
-        return;
-    }
-    size_t length = 0;
-    int32_t next;
-    for (int32_t i = option->minimum; i <= option->maximum && length < bytes; i = next) {
-        next = option->power_of_two ? 2 * i : i + 1;
-        const char *before = length == 0 ? "" : next > option->maximum ? " or " : ", ";
-        int wrote = option->words ? snprintf(text + length, bytes - length, "%s%s", before, option->words[i])
-                                  : snprintf(text + length, bytes - length, "%s%d", before, i);
-        length += (size_t)wrote;
-    }
-}
-
-static const dv_option *find_option(span name, const dv_option_set *sets, size_t set_count, int32_t **value) {
-    for (size_t s = 0; s < set_count; s++)
-        for (size_t i = 0; i < sets[s].count; i++)
-            if (span_equals(name, sets[s].options[i].name)) {
-                *value = &sets[s].values[i];
-                return &sets[s].options[i];
-            }
+static const dv_option *find_option(span name, const dv_option_table *table) {
+    for (size_t i = 0; i < table->count; i++)
+        if (strlen(table->options[i].name) == name.length &&
+            memcmp(table->options[i].name, name.start, name.length) == 0)
+            return &table->options[i];
     return NULL;
 }
 
-static dv_status fail_unknown(span owner, span name, const dv_option_set *sets, size_t set_count, dv_error *error) {
+static dv_status fail_unknown(const char *owner, span name, const dv_option_table *tables, size_t table_count,
+                              dv_error *error) {
     char known[200] = "";
-    for (size_t s = 0; s < set_count; s++)
-        for (size_t i = 0; i < sets[s].count; i++)
+    for (size_t s = 0; s < table_count; s++)
+        for (size_t i = 0; i < tables[s].count; i++)
             snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "",
-                     sets[s].options[i].name);
-    return dv_fail(error, DV_ERROR_OPTION, "%.*s: unknown option \"%.*s\": %s%s", shown(owner), owner.start,
-                   shown(name), name.start, *known ? "there are " : "it takes none", known);
+                     tables[s].options[i].name);
+    return dv_fail(error, DV_ERROR_OPTION, "%s: unknown option \"%.*s\": %s%s", owner, shown(name), name.start,
+                   *known ? "there are " : "it takes none", known);
 }
 
-static dv_status set_option(span owner, span name, span value, const dv_option_set *sets, size_t set_count,
+static dv_status set_option(const char *owner, span name, span value, const dv_option_table *tables, size_t table_count,
                             dv_error *error) {
-    int32_t *target = NULL;
-    const dv_option *option = find_option(name, sets, set_count, &target);
-    if (!option)
-        return fail_unknown(owner, name, sets, set_count, error);
-    int32_t number = read_value(option, value);
-    if (!dv_option_allows(option, number)) {
-        char bounds[80];
-        describe_bounds(option, bounds, sizeof bounds);
-        return dv_fail(error, DV_ERROR_OPTION, "%.*s: %s=%.*s: must be %s", shown(owner), owner.start, option->name,
-                       shown(value), value.start, bounds);
+    for (size_t s = 0; s < table_count; s++) {
+        const dv_option *option = find_option(name, &tables[s]);
+        char takes[DV_OPTION_TAKES_BYTES];
+        if (option == NULL)
+            continue;
+        if (dv_option_read(option, tables[s].values, value.start, value.length))
+            return DV_OK;
+        return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%.*s: must be %s", owner, option->name, shown(value),
+                       value.start, dv_option_takes(option, takes));
     }
-    *target = number;
-    return DV_OK;
+    return fail_unknown(owner, name, tables, table_count, error);
 }
 
-int dv_option_text_names(const char *text, const char *name) {
-    span rest = {text, strlen(text)};
-    return span_equals(cut(&rest, ':'), name);
+int dv_option_text_names(const char *text, const char *name, const char **rest) {
+    size_t length = strlen(name);
+    if (strncmp(text, name, length) != 0 || (text[length] != '\0' && text[length] != ':'))
+        return 0;
+    *rest = text[length] == ':' ? text + length + 1 : NULL;
+    return 1;
 }
 
-dv_status dv_option_text_parse(const char *text, const dv_option_set *sets, size_t set_count, dv_error *error) {
-    span rest = {text, strlen(text)};
-    span owner = cut(&rest, ':');
-    for (size_t s = 0; s < set_count; s++)
-        for (size_t i = 0; i < sets[s].count; i++)
-            sets[s].values[i] = sets[s].options[i].preset;
-    for (int more = text[owner.length] == ':'; more;) {
-        more = memchr(rest.start, ',', rest.length) != NULL;
-        span value = cut(&rest, ',');
+void dv_option_text_preset(const dv_option_table *table) {
+    for (size_t i = 0; i < table->count; i++) {
+        const char *preset = table->options[i].preset;
+        if (preset != NULL)
+            (void)dv_option_read(&table->options[i], table->values, preset, strlen(preset));
+    }
+}
+
+dv_status dv_option_text_parse(const char *owner, const char *rest, const dv_option_table *tables, size_t table_count,
+                               dv_error *error) {
+    span left = {rest, rest != NULL ? strlen(rest) : 0};
+    for (int more = rest != NULL; more;) {
+        more = memchr(left.start, ',', left.length) != NULL;
+        span value = cut(&left, ',');
         span name = cut(&value, '=');
         if (name.length == 0)
-            return dv_fail(error, DV_ERROR_OPTION, "%.*s: no option after a colon or comma: name one or drop the mark",
-                           shown(owner), owner.start);
-        DV_TRY(set_option(owner, name, value, sets, set_count, error));
+            return dv_fail(error, DV_ERROR_OPTION, "%s: no option after a colon or comma: name one or drop the mark",
+                           owner);
+        DV_TRY(set_option(owner, name, value, tables, table_count, error));
     }
     return DV_OK;
 }
 
-size_t dv_option_text_format(const dv_option_set *set, char mark, char *text, size_t length, size_t bytes) {
-    for (size_t i = 0; i < set->count; i++, mark = ',') {
-        const dv_option *option = &set->options[i];
-        int32_t value = set->values[i];
+size_t dv_option_text_format(const dv_option_table *table, char mark, char *text, size_t length, size_t bytes) {
+    for (size_t i = 0; i < table->count; i++, mark = ',') {
         size_t room = length < bytes ? bytes - length : 0;
-        char *end = room ? text + length : NULL;
-        int word = option->words && dv_option_allows(option, value);
-        length += word ? (size_t)snprintf(end, room, "%c%s=%s", mark, option->name, option->words[value])
-                       : (size_t)snprintf(end, room, "%c%s=%d", mark, option->name, value);
+        length += (size_t)snprintf(room ? text + length : NULL, room, "%c%s=", mark, table->options[i].name);
+        room = length < bytes ? bytes - length : 0;
+        length += dv_option_get(&table->options[i], table->values, room ? text + length : NULL, room);
     }
     return length;
 }

@@ -321,7 +321,7 @@ int cli_bench_codec(int argc, char **argv) {
     static const char *const layouts[] = {"all", "nchw", "nhwc", NULL};
     const char *method = "division";
     int threads = 0, rounds = 7, type = 0, layout = 0, json = 0;
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"method", "CODEC", "the codec to measure", CLI_TEXT(&method)},
         {"type", "TYPE", "only this type of elements", CLI_WORD(&type, types)},
         {"layout", "LAYOUT", "only this layout", CLI_WORD(&layout, layouts)},

@@ -137,7 +137,7 @@ int cli_bench_memory(int argc, char **argv) {
     bench_network network = {.model = "resnet50"};
     const char *batch_text = "32", *method_text = "none,division";
     int json = 0;
-    const cli_option options[] = {
+    const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&network),
         {"batch", "N[,N...]", "images per step", CLI_TEXT(&batch_text)},
         {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},

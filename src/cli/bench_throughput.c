@@ -113,7 +113,7 @@ int cli_bench_throughput(int argc, char **argv) {
     bench_network network = {.model = "resnet50", .batch = 32};
     const char *method_text = "none,division";
     int json = 0;
-    const cli_option options[] = {
+    const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&network),
         {"batch", "N", "images per step", CLI_INTEGER(&network.batch, 1, BENCH_MOST_BATCH)},
         {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},

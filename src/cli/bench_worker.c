@@ -158,7 +158,7 @@ static int serve(worker *w, const char *line) {
 
 int cli_bench_worker(int argc, char **argv) {
     bench_network network = {.model = "resnet50", .method = "division", .batch = 32};
-    const cli_option options[] = {
+    const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&network),
         {"batch", "N", "images per step", CLI_INTEGER(&network.batch, 1, BENCH_MOST_BATCH)},
         {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&network.method)},

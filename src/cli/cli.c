@@ -139,7 +139,7 @@ static int unknown_command(const cli_command *commands, const char *prefix, cons
     size_t count = 0;
     for (; count < MAX_COMMANDS && commands[count].name != NULL; count++)
         names[count] = commands[count].name;
-    const char *nearest = cli_nearest(name, names, count);
+    const char *nearest = dv_nearest(name, names, count);
     if (nearest != NULL)
         return cli_wrong_call("there is no command '%s %s': did you mean '%s %s'?", prefix, name, prefix, nearest);
     return cli_wrong_call("there is no command '%s %s': see '%s --help'", prefix, name, prefix);

@@ -303,7 +303,7 @@ int cli_codec(int argc, char **argv) {
     settings chosen = {.method = "division"};
     const char *const layouts[] = {dv_layout_name(DV_NCHW), dv_layout_name(DV_NHWC), NULL};
     char details[2048];
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"method", "CODEC", "how to pack", CLI_TEXT(&chosen.method)},
         {"layout", NULL, "order of the array's axes", CLI_WORD(&chosen.layout, layouts)},
         {"seed", "N", "of the random numbers", CLI_UNSIGNED(&chosen.seed)},

@@ -110,7 +110,7 @@ static int run(const settings *chosen) {
 
 int cli_data_fetch(int argc, char **argv) {
     settings chosen = {0};
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"url", "URL", "download the archive from there", CLI_TEXT(&chosen.url)},
         {"md5", "HEX", "the archive's digest, if it is not the published one", CLI_TEXT(&chosen.digest)},
         {"quiet", NULL, "print nothing but errors", CLI_FLAG(&chosen.quiet)},

@@ -63,7 +63,7 @@ static int run(const char *source, const char *destination, const dv_lmdb_option
 int cli_data_lmdb(int argc, char **argv) {
     dv_lmdb_options chosen = dv_lmdb_options_default();
     int resize = 0, quality = (int)chosen.quality, workers = 0, verify = 0, quiet = 0;
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"resize", "N", "make the shorter side of larger images N; 0 keeps their bytes", CLI_INTEGER(&resize, 0, 4096)},
         {"quality", "Q", "of the JPEG of what is resized", CLI_INTEGER(&quality, 50, 100)},
         {"workers", "N", "threads; 0 for as many as OpenMP uses", CLI_INTEGER(&workers, 0, 256)},

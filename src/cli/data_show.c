@@ -179,7 +179,7 @@ int cli_data_show(int argc, char **argv) {
                                            {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
                                            {0}};
     char details[2048];
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"png", "FILE", "draw a sheet of images there", CLI_TEXT(&chosen.png)},
         {"split", NULL, "of the sheet", CLI_WORD(&chosen.split, splits)},
         {"images", "N", "on the sheet", CLI_INTEGER(&chosen.images, 1, 10000)},

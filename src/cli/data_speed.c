@@ -59,7 +59,7 @@ static void print_table(const dv_loader_speed *speed) {
 
 int cli_data_speed(int argc, char **argv) {
     settings chosen = {.augment = "usual", .batch = 32, .workers = 2, .seconds = 10};
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"split", NULL, "which images; those to train are varied", CLI_WORD(&chosen.split, splits)},
         {"batch", "N", "images per batch", CLI_INTEGER(&chosen.batch, 1, 1 << 20)},
         {"side", "N", "of the images; 0 for the data's", CLI_INTEGER(&chosen.side, 0, 1024)},

@@ -190,7 +190,7 @@ static void print_text(const evaluation *e) {
 
 int cli_eval(int argc, char **argv) {
     eval_settings chosen = {.batch = 128};
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"data", "DATA", "what to test with; if not given, what it was trained with", CLI_TEXT(&chosen.data)},
         {"model", "MODEL", "the network; if not given, what the file says", CLI_TEXT(&chosen.model)},
         {"split", NULL, "which images", CLI_WORD(&chosen.split, splits)},

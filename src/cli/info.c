@@ -137,7 +137,7 @@ static void print_json(const machine *found, dv_isa picked) {
 
 int cli_info(int argc, char **argv) {
     int as_json = 0;
-    const cli_option options[] = {{"json", NULL, "print one JSON object", CLI_FLAG(&as_json)}, CLI_OPTIONS_END};
+    const dv_option options[] = {{"json", NULL, "print one JSON object", CLI_FLAG(&as_json)}, CLI_OPTIONS_END};
     const cli_usage usage = {.command = "info",
                              .summary = "Prints what this build is and what it found on this machine.\n",
                              .options = options};

@@ -63,7 +63,7 @@ static void print_row(const dv_model *model, const sizes *s) {
 
 int cli_models(int argc, char **argv) {
     int json = 0;
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"json", NULL, "print one JSON object per model", CLI_FLAG(&json)},
         CLI_OPTIONS_END,
     };

@@ -4,7 +4,7 @@
  *
  *     int threads = 0, json = 0;
  *     const char *method = "division";
- *     const cli_option options[] = {
+ *     const dv_option options[] = {
  *         {"method", "CODEC", "how to pack", CLI_TEXT(&method)},
  *         {"threads", "N", "threads to use, 0 for all", CLI_INTEGER(&threads, 0, 1024)},
  *         {"json", NULL, "print JSON", CLI_FLAG(&json)},
@@ -22,44 +22,21 @@
 
 #include <division/status.h>
 #include <division/tools/json.h>
+#include <division/tools/option.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum cli_option_kind {
-    CLI_KIND_FLAG,     /* takes no value; sets an int to 1 */
-    CLI_KIND_INTEGER,  /* an int within bounds */
-    CLI_KIND_UNSIGNED, /* a uint64_t, decimal or 0x hexadecimal */
-    CLI_KIND_NUMBER,   /* a double within bounds */
-    CLI_KIND_WORD,     /* one of several words; sets an int to the word's index */
-    CLI_KIND_TEXT,     /* any text; a pointer into the arguments, valid as long as they are */
-    CLI_KIND_COUNT
-} cli_option_kind;
-
-typedef struct cli_option {
-    const char *name;     /* without the dashes */
-    const char *argument; /* what the help calls the value; NULL for a flag */
-    const char *help;     /* one line */
-    cli_option_kind kind;
-    int this_call; /* says how this one call behaves: not for files of options, neither read nor written */
-    union {
-        int *integer; /* also flags and words */
-        uint64_t *whole;
-        double *number;
-        const char **text;
-    } target;
-    double minimum, maximum;  /* of integers and numbers */
-    const char *const *words; /* of a word, NULL after the last */
-} cli_option;
-
-/* The part of an option's line that says its kind, target and bounds. */
-#define CLI_FLAG(pointer) .kind = CLI_KIND_FLAG, .target.integer = (pointer)
+/* The part of an option's line that says its kind, target and bounds. A target of another type than the kind's is a
+ * warning of the compiler. */
+#define CLI_TARGET(type, pointer) .target = (1 ? (pointer) : (type *)0)
+#define CLI_FLAG(pointer) .kind = DV_OPTION_FLAG, CLI_TARGET(int, pointer)
 #define CLI_INTEGER(pointer, low, high) \
-    .kind = CLI_KIND_INTEGER, .target.integer = (pointer), .minimum = (low), .maximum = (high)
-#define CLI_UNSIGNED(pointer) .kind = CLI_KIND_UNSIGNED, .target.whole = (pointer)
+    .kind = DV_OPTION_INTEGER, .minimum = (low), .maximum = (high), CLI_TARGET(int, pointer)
+#define CLI_UNSIGNED(pointer) .kind = DV_OPTION_UNSIGNED, CLI_TARGET(uint64_t, pointer)
 #define CLI_NUMBER(pointer, low, high) \
-    .kind = CLI_KIND_NUMBER, .target.number = (pointer), .minimum = (low), .maximum = (high)
-#define CLI_WORD(pointer, list) .kind = CLI_KIND_WORD, .target.integer = (pointer), .words = (list)
-#define CLI_TEXT(pointer) .kind = CLI_KIND_TEXT, .target.text = (pointer)
+    .kind = DV_OPTION_NUMBER, .minimum = (low), .maximum = (high), CLI_TARGET(double, pointer)
+#define CLI_WORD(pointer, list) .kind = DV_OPTION_WORD, .words = (list), CLI_TARGET(int, pointer)
+#define CLI_TEXT(pointer) .kind = DV_OPTION_TEXT, CLI_TARGET(const char *, pointer) /* into the arguments */
 
 /* Ends a table. */
 #define CLI_OPTIONS_END \
@@ -71,7 +48,7 @@ typedef struct cli_usage {
     const char *operands;                   /* what the help calls those that are no options, or NULL */
     const char *summary;                    /* what the command does: full sentences, lines that end with \n */
     const char *details;                    /* printed below the options, or NULL */
-    const cli_option *options;              /* the table */
+    const dv_option *options;               /* the table */
     int minimum_operands, maximum_operands; /* at most CLI_MAX_OPERANDS */
 } cli_usage;
 
@@ -91,13 +68,10 @@ int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *opera
 
 /* Sets one option by name, without dashes, as a recipe does; not those of this call alone. `value` must outlive the
  * target of a text. An error names the option, its value and its bounds. */
-dv_status cli_option_set(const cli_option *options, const char *name, const char *value, dv_error *error);
+dv_status cli_option_set(const dv_option *options, const char *name, const char *value, dv_error *error);
 
 /* Writes what all options, but those of this call alone, are now into the object that is open, as a file of settings
  * that can be read again. */
-void cli_options_json(const cli_option *options, dv_json *json);
-
-/* Of the `count` names, the one that differs from `name` by the fewest letters, or NULL if none is near. */
-const char *cli_nearest(const char *name, const char *const *names, size_t count);
+void cli_options_json(const dv_option *options, dv_json *json);
 
 #endif

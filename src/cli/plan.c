@@ -132,7 +132,7 @@ static int run(const plan_settings *chosen) {
 
 int cli_plan(int argc, char **argv) {
     plan_settings c = {.model = "resnet50", .method = "division", .batch = 32};
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&c.model)},
         {"batch", "N", "images per step", CLI_INTEGER(&c.batch, 1, 1 << 20)},
         {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&c.method)},

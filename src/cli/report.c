@@ -42,7 +42,7 @@ static int run(const cli_operands *inputs, const report_settings *chosen) {
 
 int cli_report_command(int argc, char **argv) {
     report_settings chosen = {.title = "DIVISION report"};
-    const cli_option options[] = {
+    const dv_option options[] = {
         {"o", "FILE", "write the page here", CLI_TEXT(&chosen.page)},
         {"figures", "FOLDER", "write each figure as a file here, NAME.svg, and its numbers, NAME.csv",
          CLI_TEXT(&chosen.figures)},

@@ -16,7 +16,7 @@ enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NAME_BYTES = 256, NOTE_COUNT = 8 
 /* Everything that one training holds. */
 typedef struct session {
     const train_settings *settings;
-    const cli_option *table;
+    const dv_option *table;
     dv_dataset *data;
     dv_dataset_shape shape;
     dv_graph *graph;

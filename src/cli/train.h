@@ -26,8 +26,8 @@ typedef struct train_settings {
 /* The settings with all that they stand on. */
 typedef struct train_choice {
     train_settings settings;
-    cli_option table[TRAIN_OPTION_COUNT]; /* of the settings */
-    dv_recipe *recipe, *config;           /* whose text the settings may point to; NULL: none */
+    dv_option table[TRAIN_OPTION_COUNT]; /* of the settings */
+    dv_recipe *recipe, *config;          /* whose text the settings may point to; NULL: none */
 } train_choice;
 
 /* "f32", "bf16", NULL. */

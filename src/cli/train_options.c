@@ -52,7 +52,7 @@ static train_settings defaults(void) {
 static void fill_table(train_choice *choice) {
     train_settings *c = &choice->settings;
     dv_train_options *o = &c->options;
-    const cli_option table[] = {
+    const dv_option table[] = {
         {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&c->model)},
         {"data", "DATA", "what to learn from", CLI_TEXT(&c->data)},
         {"method", "METHOD", "how activations are kept: see below", CLI_TEXT(&c->method)},

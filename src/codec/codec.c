@@ -34,10 +34,10 @@ const dv_option *dv_codec_option_at(size_t codec, size_t index) {
 
 /* ---- options from text --------------------------------------------------------------------- */
 
-static dv_status find_kind(const char *text, const dv_codec_kind **kind, dv_error *error) {
+static dv_status find_kind(const char *text, const dv_codec_kind **kind, const char **rest, dv_error *error) {
     char known[120] = "";
     for (size_t i = 0; i < KIND_COUNT; i++) {
-        if (dv_option_text_names(text, kinds[i]->name)) {
+        if (dv_option_text_names(text, kinds[i]->name, rest)) {
             *kind = kinds[i];
             return DV_OK;
         }
@@ -52,9 +52,11 @@ dv_status dv_codec_parse(const char *text, dv_codec *codec, dv_error *error) {
     if (!text || !codec)
         return dv_fail(error, DV_ERROR_ARGUMENT, "codec: text or codec is NULL");
     dv_codec made = {0};
-    DV_TRY(find_kind(text, &made.kind, error));
-    const dv_option_set set = {made.kind->options, made.kind->option_count, made.options};
-    DV_TRY(dv_option_text_parse(text, &set, 1, error));
+    const char *rest;
+    DV_TRY(find_kind(text, &made.kind, &rest, error));
+    const dv_option_table table = {made.kind->options, made.kind->option_count, made.options};
+    dv_option_text_preset(&table);
+    DV_TRY(dv_option_text_parse(made.kind->name, rest, &table, 1, error));
     *codec = made;
     return DV_OK;
 }
@@ -73,9 +75,9 @@ size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes) {
     if (!is_known(codec))
         return 0;
     dv_codec copy = *codec;
-    const dv_option_set set = {codec->kind->options, codec->kind->option_count, copy.options};
+    const dv_option_table table = {codec->kind->options, codec->kind->option_count, copy.options};
     size_t length = (size_t)snprintf(text, bytes, "%s", codec->kind->name);
-    return dv_option_text_format(&set, ':', text, length, bytes);
+    return dv_option_text_format(&table, ':', text, length, bytes);
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -90,7 +92,7 @@ static dv_status check_codec(const dv_codec *codec, dv_error *error) {
     if (!is_known(codec))
         return dv_fail(error, DV_ERROR_ARGUMENT, "codec is NULL or was not made by dv_codec_parse");
     for (size_t i = 0; i < codec->kind->option_count; i++)
-        if (!dv_option_allows(&codec->kind->options[i], codec->options[i]))
+        if (!dv_option_holds(&codec->kind->options[i], codec->options))
             return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%d is out of bounds", codec->kind->name,
                            codec->kind->options[i].name, codec->options[i]);
     if (codec->threads < 0 || codec->threads > DV_CODEC_MAX_THREADS)

@@ -11,19 +11,13 @@
 enum { OPTION_BLOCK, OPTION_BITS, OPTION_DITHER };
 enum { DITHER_STOCHASTIC, DITHER_SUBTRACTIVE };
 
-static const char *const dither_words[] = {"stochastic", "subtractive"};
+static const char *const dither_words[] = {"stochastic", "subtractive", NULL};
 
 static const dv_option options[] = {
-    [OPTION_BLOCK] =
-        {.name = "block", .help = "edge of a block, in elements", .minimum = 2, .maximum = 64, .preset = 8},
-    [OPTION_BITS] =
-        {.name = "bits", .help = "bits of a code", .minimum = 1, .maximum = 8, .preset = 2, .power_of_two = 1},
-    [OPTION_DITHER] = {.name = "dither",
-                       .help = "stochastic rounding, or dither taken off again at decode (half the variance)",
-                       .minimum = DITHER_STOCHASTIC,
-                       .maximum = DITHER_SUBTRACTIVE,
-                       .preset = DITHER_STOCHASTIC,
-                       .words = dither_words},
+    [OPTION_BLOCK] = {"block", "N", "edge of a block, in elements", DV_INTEGER_IN(OPTION_BLOCK, 2, 64), .preset = "8"},
+    [OPTION_BITS] = {"bits", "N", "bits of a code", DV_POWER_IN(OPTION_BITS, 1, 8), .preset = "2"},
+    [OPTION_DITHER] = {"dither", NULL, "stochastic rounding, or dither taken off again at decode (half the variance)",
+                       DV_WORD_IN(OPTION_DITHER, dither_words), .preset = "stochastic"},
 };
 
 /* ---- layout -------------------------------------------------------------------------------- */

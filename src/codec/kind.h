@@ -4,6 +4,7 @@
 #define DV_CODEC_KIND_H
 
 #include <division/codec.h>
+#include <division/tools/option.h>
 
 /* A checked call, as a codec gets it: the map can exist, pointers are not NULL, buffers are large
  * enough and aligned, and first + count <= map->images. `elements` are those of the images asked for;

@@ -1,7 +1,7 @@
 /* How images are varied, from text. */
 #include "data/augmentation.h"
 
-#include "base/settings.h"
+#include "base/option_text.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -9,16 +9,39 @@
 
 enum { MOST_PADDING = 64 };
 
+#define FLIP                                                                   \
+    {                                                                          \
+        "flip", "N", "mirrored: 0 never, 1 by chance, 2 in every other epoch", \
+            DV_COUNT_AT(dv_augmentation, flip, 0, DV_FLIP_COUNT - 1)           \
+    }
+
+static const dv_option moved[] = {
+    {"padding", "N", "pixels that an image may be moved by", DV_COUNT_AT(dv_augmentation, padding, 0, MOST_PADDING)},
+    FLIP,
+};
+
+static const dv_option resized[] = {
+    {"least", "A", "of the area, at least", DV_NUMBER_AT(dv_augmentation, least_area, 1e-6, 1)},
+    {"most", "A", "of the area, at most", DV_NUMBER_AT(dv_augmentation, most_area, 1e-6, 1)},
+    {"narrow", "R", "width by height, at least", DV_NUMBER_AT(dv_augmentation, least_ratio, 0.01, 100)},
+    {"wide", "R", "width by height, at most", DV_NUMBER_AT(dv_augmentation, most_ratio, 0.01, 100)},
+    FLIP,
+};
+
 static const struct {
     const char *name, *usage, *help;
+    const dv_option *options;
+    size_t option_count;
 } kinds[DV_CROP_COUNT] = {
-    [DV_CROP_USUAL] = {"usual", "usual", "what is usual for the data: zero for CIFAR, resized for photographs"},
-    [DV_CROP_NONE] = {"none", "none", "nothing is varied"},
+    [DV_CROP_USUAL] = {"usual", "usual", "what is usual for the data: zero for CIFAR, resized for photographs", NULL,
+                       0},
+    [DV_CROP_NONE] = {"none", "none", "nothing is varied", NULL, 0},
     [DV_CROP_ZERO] = {"zero", "zero[:padding=4,flip=1]",
-                      "moved either way, black comes in; mirrored: 0 never, 1 by chance, 2 in every other epoch"},
-    [DV_CROP_REFLECT] = {"reflect", "reflect[:padding=4,flip=1]", "the same, but its mirror image comes in"},
+                      "moved either way, black comes in; mirrored: 0 never, 1 by chance, 2 in every other epoch", moved,
+                      2},
+    [DV_CROP_REFLECT] = {"reflect", "reflect[:padding=4,flip=1]", "the same, but its mirror image comes in", moved, 2},
     [DV_CROP_RESIZED] = {"resized", "resized[:least=0.08,most=1,narrow=0.75,wide=1.333,flip=1]",
-                         "a part of random area and shape, resized; mirrored"},
+                         "a part of random area and shape, resized; mirrored", resized, 5},
 };
 
 const char *dv_augmentation_usage_at(size_t index) {
@@ -72,24 +95,9 @@ static dv_status fail_unknown(const char *text, dv_error *error) {
     return dv_fail(error, DV_ERROR_OPTION, "augmentation: \"%.40s\" is none: there is %s", text, known);
 }
 
-/* The settings of a kind; those of the first two take none. */
-static dv_status parse_settings(const char *text, dv_augmentation *made, dv_error *error) {
-    const dv_setting none[] = {DV_SETTINGS_END};
-    const dv_setting moved[] = {
-        {"padding", DV_COUNT_SETTING(&made->padding, 0, MOST_PADDING)},
-        {"flip", DV_COUNT_SETTING(&made->flip, 0, DV_FLIP_COUNT - 1)},
-        DV_SETTINGS_END,
-    };
-    const dv_setting resized[] = {
-        {"least", DV_NUMBER_SETTING(&made->least_area, 1e-6, 1)},
-        {"most", DV_NUMBER_SETTING(&made->most_area, 1e-6, 1)},
-        {"narrow", DV_NUMBER_SETTING(&made->least_ratio, 0.01, 100)},
-        {"wide", DV_NUMBER_SETTING(&made->most_ratio, 0.01, 100)},
-        {"flip", DV_COUNT_SETTING(&made->flip, 0, DV_FLIP_COUNT - 1)},
-        DV_SETTINGS_END,
-    };
-    const dv_setting *const tables[DV_CROP_COUNT] = {none, none, moved, moved, resized};
-    return dv_settings_parse(kinds[made->crop].name, text, tables[made->crop], error);
+static dv_status parse_options(const char *rest, dv_augmentation *made, dv_error *error) {
+    const dv_option_table table = {kinds[made->crop].options, kinds[made->crop].option_count, made};
+    return dv_option_text_parse(kinds[made->crop].name, rest, &table, 1, error);
 }
 
 dv_status dv_augmentation_parse(const char *text, dv_augmentation *augmentation, dv_error *error) {
@@ -97,10 +105,10 @@ dv_status dv_augmentation_parse(const char *text, dv_augmentation *augmentation,
     if (text == NULL || augmentation == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "augmentation: text or augmentation is NULL");
     for (dv_crop crop = 0; crop < DV_CROP_COUNT; crop++) {
-        if (!dv_settings_name(text, kinds[crop].name, &rest))
+        if (!dv_option_text_names(text, kinds[crop].name, &rest))
             continue;
         dv_augmentation made = dv_augmentation_default(crop);
-        DV_TRY(parse_settings(rest, &made, error));
+        DV_TRY(parse_options(rest, &made, error));
         DV_TRY(dv_augmentation_check(&made, error));
         *augmentation = made;
         return DV_OK;

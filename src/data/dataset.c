@@ -1,7 +1,7 @@
 /* The kinds of data sets, and finding the one that a text names. */
 #include "data/maker.h"
 
-#include "base/settings.h"
+#include "base/option_text.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ dv_status dv_dataset_open(const char *text, dv_dataset **dataset, dv_error *erro
     if (text == NULL || dataset == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "data: text or dataset is NULL");
     for (size_t i = 0; i < KIND_COUNT; i++)
-        if (dv_settings_name(text, kinds[i]->name, &rest))
+        if (dv_option_text_names(text, kinds[i]->name, &rest))
             return kinds[i]->open(rest, dataset, error);
     return fail_unknown(text, error);
 }

@@ -5,8 +5,8 @@
  *
  * An image is given by seed, split and index alone. Arithmetic is on f32, with operations that every machine rounds
  * alike, so the bytes are the same everywhere. Coordinates run from -1 to 1 over the image. */
+#include "base/option_text.h"
 #include "base/random.h"
-#include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
 
@@ -25,7 +25,7 @@ enum {
 
 typedef struct synthetic {
     dv_dataset base;
-    uint64_t seed;
+    size_t seed;
 } synthetic;
 
 /* A cosine and a sine. */
@@ -302,23 +302,22 @@ static void close_synthetic(dv_dataset *dataset) {
     free(dataset);
 }
 
+static const dv_option options[] = {
+    {"side", "N", "of the images", DV_COUNT_AT(synthetic, base.shape.side, LEAST_SIDE, MOST_SIDE)},
+    {"train", "N", "images to train", DV_COUNT_AT(synthetic, base.shape.images[DV_TRAIN], 1, 1e9)},
+    {"test", "N", "images to test", DV_COUNT_AT(synthetic, base.shape.images[DV_TEST], 1, 1e9)},
+    {"seed", "N", "of the images", DV_COUNT_AT(synthetic, seed, 0, 1e9)},
+};
+
 /* Images are not varied further: each is already another. */
 static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error *error) {
-    size_t seed = 0;
     synthetic made = {.base = {.kind = &dv_synthetic_images,
                                .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},
                                .usual = {.crop = DV_CROP_NONE},
                                .mean = {127.5f, 127.5f, 127.5f},
                                .deviation = {50, 50, 50}}};
-    const dv_setting settings[] = {
-        {"side", DV_COUNT_SETTING(&made.base.shape.side, LEAST_SIDE, MOST_SIDE)},
-        {"train", DV_COUNT_SETTING(&made.base.shape.images[DV_TRAIN], 1, 1e9)},
-        {"test", DV_COUNT_SETTING(&made.base.shape.images[DV_TEST], 1, 1e9)},
-        {"seed", DV_COUNT_SETTING(&seed, 0, 1e9)},
-        DV_SETTINGS_END,
-    };
-    DV_TRY(dv_settings_parse("synthetic", text, settings, error));
-    made.seed = seed;
+    const dv_option_table table = {options, sizeof options / sizeof *options, &made};
+    DV_TRY(dv_option_text_parse("synthetic", text, &table, 1, error));
     synthetic *copy = malloc(sizeof *copy);
     if (copy == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a data set: free some");

@@ -27,14 +27,14 @@ const char *dv_method_help_at(size_t index) {
     return index < KIND_COUNT ? kinds[index]->help : NULL;
 }
 
-static dv_status find_kind(const char *text, const dv_method_kind **kind, dv_error *error) {
+static dv_status find_kind(const char *text, const dv_method_kind **kind, const char **rest, dv_error *error) {
     char known[200] = "";
-    if (dv_method_added && dv_option_text_names(text, dv_method_added->name)) {
+    if (dv_method_added && dv_option_text_names(text, dv_method_added->name, rest)) {
         *kind = dv_method_added;
         return DV_OK;
     }
     for (size_t i = 0; i < KIND_COUNT; i++) {
-        if (dv_option_text_names(text, kinds[i]->name)) {
+        if (dv_option_text_names(text, kinds[i]->name, rest)) {
             *kind = kinds[i];
             return DV_OK;
         }
@@ -47,15 +47,18 @@ static dv_status find_kind(const char *text, const dv_method_kind **kind, dv_err
 /* A method that packs takes its codec's options and its own. */
 dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error) {
     dv_method made = {0};
-    dv_option_set sets[2];
+    const char *rest;
+    dv_option_table tables[2];
     size_t count = 0;
-    DV_TRY(find_kind(text, &made.kind, error));
+    DV_TRY(find_kind(text, &made.kind, &rest, error));
     if (made.kind->codec) {
         DV_TRY(dv_codec_parse(made.kind->codec, &made.codec, error));
-        sets[count++] = (dv_option_set){made.codec.kind->options, made.codec.kind->option_count, made.codec.options};
+        tables[count++] =
+            (dv_option_table){made.codec.kind->options, made.codec.kind->option_count, made.codec.options};
     }
-    sets[count++] = (dv_option_set){made.kind->options, made.kind->option_count, made.options};
-    DV_TRY(dv_option_text_parse(text, sets, count, error));
+    tables[count++] = (dv_option_table){made.kind->options, made.kind->option_count, made.options};
+    dv_option_text_preset(&tables[count - 1]);
+    DV_TRY(dv_option_text_parse(made.kind->name, rest, tables, count, error));
     *method = made;
     return DV_OK;
 }

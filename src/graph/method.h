@@ -5,7 +5,7 @@
 
 #include <division/codec.h>
 #include <division/graph.h>
-#include <division/option.h>
+#include <division/tools/option.h>
 #include <stdbool.h>
 
 enum { DV_METHOD_MAX_OPTIONS = 8 };

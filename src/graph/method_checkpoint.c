@@ -17,11 +17,8 @@
 enum { SEGMENTS }; /* options */
 
 static const dv_option options[] = {
-    [SEGMENTS] = {.name = "segments",
-                  .help = "how many, about; 0: those that take the least memory",
-                  .minimum = 0,
-                  .maximum = 1000000,
-                  .preset = 0},
+    [SEGMENTS] = {"segments", "N", "how many, about; 0: those that take the least memory",
+                  DV_INTEGER_IN(SEGMENTS, 0, 1000000), .preset = "0"},
 };
 
 /* A layer, as something between which a network can be cut. */

@@ -13,21 +13,13 @@ enum { RECOMPUTE, SPILL }; /* options */
 enum { NOTHING, NORMS };
 enum { OFF, ON };
 
-static const char *const recompute_words[] = {"nothing", "norms"}, *const spill_words[] = {"off", "on"};
+static const char *const recompute_words[] = {"nothing", "norms", NULL}, *const spill_words[] = {"off", "on", NULL};
 
 static const dv_option options[] = {
-    [RECOMPUTE] = {.name = "recompute",
-                   .help = "what is recomputed from its packed input: norms, the outputs of batch norms",
-                   .minimum = NOTHING,
-                   .maximum = NORMS,
-                   .preset = NOTHING,
-                   .words = recompute_words},
-    [SPILL] = {.name = "spill",
-               .help = "on: packed values lie in a file until backward",
-               .minimum = OFF,
-               .maximum = ON,
-               .preset = OFF,
-               .words = spill_words},
+    [RECOMPUTE] = {"recompute", NULL, "what is recomputed from its packed input: norms, the outputs of batch norms",
+                   DV_WORD_IN(RECOMPUTE, recompute_words), .preset = "nothing"},
+    [SPILL] = {"spill", NULL, "on: packed values lie in a file until backward", DV_WORD_IN(SPILL, spill_words),
+               .preset = "off"},
 };
 
 /* ---- the graph, as far as it matters here ---------------------------------------------------- */

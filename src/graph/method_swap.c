@@ -6,15 +6,11 @@
 enum { TMPFS }; /* options */
 enum { REFUSED, ALLOWED };
 
-static const char *const tmpfs_words[] = {"refused", "allowed"};
+static const char *const tmpfs_words[] = {"refused", "allowed", NULL};
 
 static const dv_option options[] = {
-    [TMPFS] = {.name = "tmpfs",
-               .help = "a folder that is itself memory: refused or allowed",
-               .minimum = REFUSED,
-               .maximum = ALLOWED,
-               .preset = REFUSED,
-               .words = tmpfs_words},
+    [TMPFS] = {"tmpfs", NULL, "a folder that is itself memory: refused or allowed", DV_WORD_IN(TMPFS, tmpfs_words),
+               .preset = "refused"},
 };
 
 static void keep(dv_plan *plan, dv_value value) {

@@ -2,7 +2,7 @@
  * if it had never stopped. */
 #include <division/train.h>
 
-#include "base/settings.h"
+#include "base/option_text.h"
 #include "base/status.h"
 
 #include <math.h>
@@ -40,20 +40,35 @@ static double step(const dv_schedule *schedule, const moment *now) {
 
 static double multi_step(const dv_schedule *schedule, const moment *now) {
     size_t passed = 0;
-    for (size_t i = 0; i < schedule->milestone_count; i++)
-        passed += now->epoch >= schedule->milestones[i];
+    for (size_t i = 0; i < schedule->milestones.count; i++)
+        passed += now->epoch >= schedule->milestones.at[i];
     return schedule->rate * pow(schedule->factor, (double)passed);
 }
+
+#define FACTOR \
+    { "factor", "F", "by which the rate is multiplied", DV_NUMBER_AT(dv_schedule, factor, 0, 1) }
+
+static const dv_option step_options[] = {
+    {"every", "EPOCHS", "after which it is", DV_COUNT_AT(dv_schedule, every, 1, 100000)},
+    FACTOR,
+};
+
+static const dv_option multi_step_options[] = {
+    {"at", "EPOCHS", "at whose beginning it is", DV_COUNTS_AT(dv_schedule, milestones, 1, 100000)},
+    FACTOR,
+};
 
 static const struct {
     const char *name, *shown;
     double (*rate)(const dv_schedule *schedule, const moment *now);
+    const dv_option *options;
+    size_t option_count;
 } kinds[DV_SCHEDULE_KIND_COUNT] = {
-    [DV_SCHEDULE_CONSTANT] = {"constant", "constant", constant},
-    [DV_SCHEDULE_COSINE] = {"cosine", "cosine", cosine},
-    [DV_SCHEDULE_LINEAR] = {"linear", "linear", linear},
-    [DV_SCHEDULE_STEP] = {"step", "step:every=30,factor=0.1", step},
-    [DV_SCHEDULE_MULTI_STEP] = {"multistep", "multistep:at=60+120+160,factor=0.2", multi_step},
+    [DV_SCHEDULE_CONSTANT] = {"constant", "constant", constant, NULL, 0},
+    [DV_SCHEDULE_COSINE] = {"cosine", "cosine", cosine, NULL, 0},
+    [DV_SCHEDULE_LINEAR] = {"linear", "linear", linear, NULL, 0},
+    [DV_SCHEDULE_STEP] = {"step", "step:every=30,factor=0.1", step, step_options, 2},
+    [DV_SCHEDULE_MULTI_STEP] = {"multistep", "multistep:at=60+120+160,factor=0.2", multi_step, multi_step_options, 2},
 };
 
 const char *dv_schedule_name_at(size_t index) {
@@ -78,40 +93,28 @@ dv_status dv_schedule_check(const dv_schedule *schedule, dv_error *error) {
     DV_TRY(check_bounds("warm-up", schedule->warmup, 0, 10000, error));
     DV_TRY(check_bounds("schedule factor", schedule->factor, 0, 1, error));
     DV_TRY(check_bounds("schedule every", (double)schedule->every, 1, 100000, error));
-    return check_bounds("schedule milestones", (double)schedule->milestone_count, 0, DV_SCHEDULE_MAX_MILESTONES, error);
+    return check_bounds("schedule milestones", (double)schedule->milestones.count, 0, DV_MOST_COUNTS, error);
 }
 
-/* The settings that a kind takes. */
-static dv_status parse_settings(const char *text, dv_schedule *made, dv_error *error) {
-    const dv_setting none[] = {DV_SETTINGS_END};
-    const dv_setting for_step[] = {
-        {"every", DV_COUNT_SETTING(&made->every, 1, 100000)},
-        {"factor", DV_NUMBER_SETTING(&made->factor, 0, 1)},
-        DV_SETTINGS_END,
-    };
-    const dv_setting for_multi_step[] = {
-        {"at", DV_COUNTS_SETTING(made->milestones, DV_SCHEDULE_MAX_MILESTONES, &made->milestone_count, 1, 100000)},
-        {"factor", DV_NUMBER_SETTING(&made->factor, 0, 1)},
-        DV_SETTINGS_END,
-    };
-    const dv_setting *const tables[DV_SCHEDULE_KIND_COUNT] = {none, none, none, for_step, for_multi_step};
-    DV_TRY(dv_settings_parse(kinds[made->kind].name, text, tables[made->kind], error));
-    if (made->kind == DV_SCHEDULE_MULTI_STEP && made->milestone_count == 0)
+static dv_status parse_options(const char *rest, dv_schedule *made, dv_error *error) {
+    const dv_option_table table = {kinds[made->kind].options, kinds[made->kind].option_count, made};
+    DV_TRY(dv_option_text_parse(kinds[made->kind].name, rest, &table, 1, error));
+    if (made->kind == DV_SCHEDULE_MULTI_STEP && made->milestones.count == 0)
         return dv_fail(error, DV_ERROR_OPTION, "multistep: no epochs: give them, as in multistep:at=60+120");
     return DV_OK;
 }
 
 dv_status dv_schedule_parse(const char *text, dv_schedule *schedule, dv_error *error) {
-    const char *settings;
+    const char *rest;
     DV_NEED(text);
     DV_NEED(schedule);
     for (dv_schedule_kind kind = 0; kind < DV_SCHEDULE_KIND_COUNT; kind++) {
-        if (!dv_settings_name(text, kinds[kind].name, &settings))
+        if (!dv_option_text_names(text, kinds[kind].name, &rest))
             continue;
         dv_schedule made = *schedule;
         made.kind = kind;
-        made.milestone_count = 0;
-        DV_TRY(parse_settings(settings, &made, error));
+        made.milestones.count = 0;
+        DV_TRY(parse_options(rest, &made, error));
         *schedule = made;
         return DV_OK;
     }
