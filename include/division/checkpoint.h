@@ -10,9 +10,10 @@
  *
  * A file is replaced at once or not at all: after a crash there is the old one or the new one.
  *
- * Threads. Any thread may read an open checkpoint at any time, each into a run of its own. A file is written by one
- * call at a time, and its run must not be trained meanwhile. Fork. A child may read an open checkpoint. Freeing.
- * Checkpoint and run can be freed in any order. Notes live as long as their checkpoint is open. */
+ * - Threads: Any thread may read an open checkpoint at any time, each into a run of its own. A file is written by one
+ *   call at a time, and its run must not be trained meanwhile.
+ * - Fork: A child may read an open checkpoint.
+ * - Freeing: Checkpoint and run can be freed in any order. Notes live as long as their checkpoint is open. */
 #ifndef DIVISION_CHECKPOINT_H
 #define DIVISION_CHECKPOINT_H
 

@@ -10,10 +10,10 @@
  * The packed size follows from the shape alone, and the packed bytes from the input and the noise alone: not from the
  * instruction set, not from the number of threads. docs/codec.md has the method and the byte layout.
  *
- * Threads. Nothing here keeps state between calls: any thread may call any function at any time. Calls at once write to
- * different memory; they may write different images of one packed map.
- * Fork. Packing and unpacking use OpenMP's threads: division/threads.h says what a child may do.
- * Freeing. Nothing here allocates: the caller owns all memory. */
+ * - Threads: Nothing here keeps state between calls: any thread may call any function at any time. Calls at once write
+ *   to different memory; they may write different images of one packed map.
+ * - Fork: Packing and unpacking use OpenMP's threads: division/threads.h says what a child may do.
+ * - Freeing: Nothing here allocates: the caller owns all memory. */
 #ifndef DIVISION_CODEC_H
 #define DIVISION_CODEC_H
 

@@ -2,11 +2,11 @@
  *
  * A data set is named by text, "kind" or "kind:where it is": "synthetic:side=32,train=5000", "cifar10:DIR".
  *
- * Threads. Any thread may read an open data set at any time. A loader is one thread's at a time; several loaders of one
- * data set may be used by different threads at once. Calls come back in the thread that asked for the batch.
- * Fork. A child may read an open data set. It must not use or free a loader with workers; without them a loader uses
- * OpenMP's threads, and division/threads.h says what a child may do.
- * Freeing. Loaders first, then their data set. */
+ * - Threads: Any thread may read an open data set at any time. A loader is one thread's at a time; several loaders of
+ *   one data set may be used by different threads at once. Calls come back in the thread that asked for the batch.
+ * - Fork: A child may read an open data set. It must not use or free a loader with workers; without them a loader uses
+ *   OpenMP's threads, and division/threads.h says what a child may do.
+ * - Freeing: Loaders first, then their data set. */
 #ifndef DIVISION_DATA_H
 #define DIVISION_DATA_H
 

@@ -6,7 +6,7 @@
  *     data                                labelled images and batches of them
  *     train, checkpoint, folder, recipe   training, its files, and files of its options
  *
- * Threads, fork, freeing. The rules stand at the top of each header. */
+ * - Threads, fork, freeing: The rules stand at the top of each header. */
 #ifndef DIVISION_DIVISION_H
 #define DIVISION_DIVISION_H
 

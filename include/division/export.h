@@ -1,6 +1,6 @@
 /* Marks what libdivision exports; everything else has hidden visibility.
  *
- * Threads, fork, freeing. There are macros here, and nothing else. */
+ * - Threads, fork, freeing: There are macros here, and nothing else. */
 #ifndef DIVISION_EXPORT_H
 #define DIVISION_EXPORT_H
 

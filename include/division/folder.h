@@ -9,9 +9,10 @@
  * Files but the log are replaced at once or not at all. The log grows by whole lines; whoever goes on after a crash
  * drops what is of epochs that are done again.
  *
- * Threads. A folder is one thread's at a time.
- * Fork. A child must not use it. It stays locked until parent and child have closed it, ended, or started another
- * program. Freeing. Folder and run can be freed in any order. */
+ * - Threads: A folder is one thread's at a time.
+ * - Fork: A child must not use it. It stays locked until parent and child have closed it, ended, or started another
+ *   program.
+ * - Freeing: Folder and run can be freed in any order. */
 #ifndef DIVISION_FOLDER_H
 #define DIVISION_FOLDER_H
 

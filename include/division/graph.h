@@ -13,16 +13,14 @@
  *
  * Values are maps of the whole batch, channels last.
  *
- * Threads. One thread at a time builds a graph. Once it is finished, it does not change, and no plan ever does: any
- * thread may make plans and runs of them at any time. A run is one thread's at a time, its arrays included. Different
- * runs may be used by different threads at once, also if they are of one graph; but a convolution that oneDNN computes
- * is computed for one of them at a time.
- *
- * Fork. Steps use OpenMP's threads: division/threads.h says what a child may do. A run is copied to the child with all
- * its memory, but if its values lie in a file, the child must not use or free it.
- *
- * Freeing. Graph, plan and run can be freed in any order: a plan holds its graph and a run its plan, and memory is
- * given back with the last that needs it. Pointers into a plan or a run live as long as that.
+ * - Threads: One thread at a time builds a graph. Once it is finished, it does not change, and no plan ever does: any
+ *   thread may make plans and runs of them at any time. A run is one thread's at a time, its arrays included. Different
+ *   runs may be used by different threads at once, also if they are of one graph; but a convolution that oneDNN
+ *   computes is computed for one of them at a time.
+ * - Fork: Steps use OpenMP's threads: division/threads.h says what a child may do. A run is copied to the child with
+ *   all its memory, but if its values lie in a file, the child must not use or free it.
+ * - Freeing: Graph, plan and run can be freed in any order: a plan holds its graph and a run its plan, and memory is
+ *   given back with the last that needs it. Pointers into a plan or a run live as long as that.
  *
  * Start programs with OMP_WAIT_POLICY=passive in their environment: OpenMP's threads otherwise spin while they wait for
  * each other, and on a busy machine a step takes several times longer. OpenMP reads it before main; `division` itself

@@ -1,8 +1,8 @@
 /* What this build found on this machine, and the libraries it stands on.
  *
- * Threads. Any thread may call any function here at any time.
- * Fork. A child may call them too, and has the instruction set that its parent picked.
- * Freeing. There is nothing to free: text is static. */
+ * - Threads: Any thread may call any function here at any time.
+ * - Fork: A child may call them too, and has the instruction set that its parent picked.
+ * - Freeing: There is nothing to free: text is static. */
 #ifndef DIVISION_INFO_H
 #define DIVISION_INFO_H
 

@@ -1,8 +1,7 @@
 /* Options of layers, as the graph builder takes them. Windows are given per spatial dimension of the map,
  * slowest first; dimensions that the map does not have are ignored.
  *
- * Threads, fork, freeing. Options are plain values, which the builder copies: nothing is shared and nothing is freed.
- */
+ * - Threads, fork, freeing: Options are plain values, which the builder copies. */
 #ifndef DIVISION_LAYERS_H
 #define DIVISION_LAYERS_H
 

@@ -1,8 +1,8 @@
 /* Networks by name, with torchvision's shapes and parameter names.
  *
- * Threads. Any thread may call any function here at any time; each call of dv_model_build makes a graph of its own.
- * Fork. A graph is prepared for the number of threads: division/threads.h says what a child may do.
- * Freeing. Models are static; graphs are the caller's, as division/graph.h has it. */
+ * - Threads: Any thread may call any function here at any time; each call of dv_model_build makes a graph of its own.
+ * - Fork: A graph is prepared for the number of threads: division/threads.h says what a child may do.
+ * - Freeing: Models are static; graphs are the caller's, as division/graph.h has it. */
 #ifndef DIVISION_MODELS_H
 #define DIVISION_MODELS_H
 

@@ -1,7 +1,7 @@
 /* Options: what they are called, what they take, and what they are unless given. Codecs ("division:block=8,bits=2") and
  * trainings have tables of them, which can be asked for.
  *
- * Threads, fork, freeing. Tables are static and never change: any thread may read them, and nothing is freed. */
+ * - Threads, fork, freeing: Tables are static and never change: any thread may read them, and nothing is freed. */
 #ifndef DIVISION_OPTION_H
 #define DIVISION_OPTION_H
 

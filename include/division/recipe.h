@@ -9,9 +9,9 @@
  * the config.json of a run, which thus is a recipe too. What the options are called and what they take is for the
  * caller to know.
  *
- * Threads. Any thread may read a recipe at any time.
- * Fork. A child may read it too.
- * Freeing. Names and values live as long as their recipe. */
+ * - Threads: Any thread may read a recipe at any time.
+ * - Fork: A child may read it too.
+ * - Freeing: Names and values live as long as their recipe. */
 #ifndef DIVISION_RECIPE_H
 #define DIVISION_RECIPE_H
 

@@ -9,9 +9,9 @@
  * - `_free` and `_close` do nothing with NULL;
  * - the rest, which have no way to say so, must be given what they ask for.
  *
- * Threads. Any thread may call any function here at any time; an error or a text is one thread's at a time.
- * Fork. A child may call them too.
- * Freeing. An error is a plain value: there is nothing to free. */
+ * - Threads: Any thread may call any function here at any time; an error or a text is one thread's at a time.
+ * - Fork: A child may call them too.
+ * - Freeing: An error is a plain value: there is nothing to free. */
 #ifndef DIVISION_STATUS_H
 #define DIVISION_STATUS_H
 

@@ -2,9 +2,9 @@
  * a network that sees natural images: smooth at large, less so at small scales, cut by a few hard edges that
  * all channels of an image see, and in many channels zero over about half of the area.
  *
- * Threads. Any thread may call it at any time, each with memory of its own.
- * Fork. A child may call it too.
- * Freeing. The caller owns all memory. */
+ * - Threads: Any thread may call it at any time, each with memory of its own.
+ * - Fork: A child may call it too.
+ * - Freeing: The caller owns all memory. */
 #ifndef DIVISION_SYNTHETIC_H
 #define DIVISION_SYNTHETIC_H
 

@@ -5,17 +5,15 @@
  * prepares convolutions and linear layers for the number of that moment, and they keep to it. Losses depend on it, as
  * division/train.h tells.
  *
- * Threads. The number belongs to the calling thread, as OpenMP has it: another thread has its own team and its own
- * number, which begins as what OMP_NUM_THREADS says.
- *
- * Fork. A child may use all of the library if its parent had not used it yet. OpenMP's threads do not survive a fork,
- * and GNU's OpenMP waits for them for ever. So if the thread that forks has computed with several threads before, then
- * either it calls omp_pause_resource_all(omp_pause_soft) right before fork, after which both may do as they like; or
- * the child calls dv_set_threads(1) first and builds graphs of its own. Other threads of the library are never there in
- * a child: it must neither use nor free a loader with workers, or a run whose values lie in a file, that its parent
- * made.
- *
- * Freeing. There is nothing to free. */
+ * - Threads: The number belongs to the calling thread, as OpenMP has it: another thread has its own team and its own
+ *   number, which begins as what OMP_NUM_THREADS says.
+ * - Fork: A child may use all of the library if its parent had not used it yet. OpenMP's threads do not survive a fork,
+ *   and GNU's OpenMP waits for them for ever. So if the thread that forks has computed with several threads before,
+ *   then either it calls omp_pause_resource_all(omp_pause_soft) right before fork, after which both may do as they
+ *   like; or the child calls dv_set_threads(1) first and builds graphs of its own. Other threads of the library are
+ *   never there in a child: it must neither use nor free a loader with workers, or a run whose values lie in a file,
+ *   that its parent made.
+ * - Freeing: There is nothing to free. */
 #ifndef DIVISION_THREADS_H
 #define DIVISION_THREADS_H
 

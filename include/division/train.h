@@ -10,10 +10,11 @@
  * The same seed, options, number of threads and instruction set give the same bits with the same oneDNN on the same
  * kind of processor. Another number of threads gives other sums in oneDNN's convolutions, and so other weights.
  *
- * Threads. Different runs may be trained by different threads at once, also on one data set. Callbacks are called in
- * the thread that called dv_train. `stop` may be set by a signal handler. Fork. Training uses OpenMP's threads:
- * division/threads.h says what a child may do. Freeing. Run, plan, data set and all that options point to must outlive
- * the call that is given them; nothing else. */
+ * - Threads: Different runs may be trained by different threads at once, also on one data set. Callbacks are called in
+ *   the thread that called dv_train. `stop` may be set by a signal handler.
+ * - Fork: Training uses OpenMP's threads: division/threads.h says what a child may do.
+ * - Freeing: Run, plan, data set and all that options point to must outlive the call that is given them; nothing else.
+ */
 #ifndef DIVISION_TRAIN_H
 #define DIVISION_TRAIN_H
 

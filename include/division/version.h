@@ -12,9 +12,9 @@
  * parameters of a function. New functions, structs and constants leave it. tests/abi.sh holds the headers to what
  * scripts/abi has recorded of them.
  *
- * Threads. Any thread may call any function here at any time.
- * Fork. A child may call them too.
- * Freeing. There is nothing to free: text is static. */
+ * - Threads: Any thread may call any function here at any time.
+ * - Fork: A child may call them too.
+ * - Freeing: There is nothing to free: text is static. */
 #ifndef DIVISION_VERSION_H
 #define DIVISION_VERSION_H
 
