@@ -270,6 +270,7 @@ static const random_builder random_builders[] = {
     {"linear", 1, add_linear},
     {"sum", 5, add_sum},
     {"concatenation", 3, add_concatenation},
+    {"softmax_cross_entropy", 0, NULL}, /* which ends a graph */
 };
 
 enum { RANDOM_BUILDERS = sizeof random_builders / sizeof *random_builders };
@@ -296,20 +297,45 @@ static inline dv_value add_images(maker *m) {
     return dv_graph_input(m->graph, channels, rank, sides);
 }
 
-/* Joins everything that nobody has taken yet: what has no sides any more after pooling over them. */
-static inline dv_value join_ends(maker *m) {
-    dv_value ends[64];
-    size_t count = 0, values = m->graph->value_count;
+enum { RANDOM_MOST_ENDS = 64 };
+
+/* What nobody has taken yet. */
+static inline size_t find_ends(maker *m, dv_value *ends) {
+    size_t count = 0;
     dv_graph_link(m->graph);
-    for (size_t v = 0; v < values && count < 64; v++)
+    for (size_t v = 0; v < m->graph->value_count && count < RANDOM_MOST_ENDS; v++)
         if (m->graph->values[v].uses == 0)
             ends[count++] = (dv_value)v;
-    for (size_t i = 0; i < count; i++)
-        if (map_of(m, ends[i])->rank > 0)
-            ends[i] = add_global_average_pooling(m, ends[i]);
+    return count;
+}
+
+static inline dv_value join(maker *m, const dv_value *ends, size_t count) {
     if (count == 1)
         return ends[0];
     return dv_graph_concatenation(m->graph, name_layer(m, "ends", ends, count < 6 ? count : 6), ends, count);
+}
+
+/* Joins all ends: what has no sides any more after pooling over them. */
+static inline dv_value join_ends(maker *m) {
+    dv_value ends[RANDOM_MOST_ENDS];
+    size_t count = find_ends(m, ends);
+    for (size_t i = 0; i < count; i++)
+        if (map_of(m, ends[i])->rank > 0)
+            ends[i] = add_global_average_pooling(m, ends[i]);
+    return join(m, ends, count);
+}
+
+/* Joins ends that all have the same sides: a map, whose loss is taken pixel by pixel. NOT_POSSIBLE if they have not. */
+static inline dv_value join_maps(maker *m, dice *d) {
+    dv_value ends[RANDOM_MOST_ENDS];
+    size_t count = find_ends(m, ends);
+    for (size_t i = 0; i < count; i++)
+        if (map_of(m, ends[i])->rank == 0 || !dv_same_sides(map_of(m, ends[0]), map_of(m, ends[i])))
+            return NOT_POSSIBLE;
+    const dv_convolution_options options = {
+        .channels = roll(d, 2, 6), .window = dv_window_square(1, 1, 0), .groups = 1, .bias = true};
+    dv_value pixels = dv_graph_convolution(m->graph, "pixels", join(m, ends, count), &options);
+    return chance(d, 50) ? pixels : dv_graph_softmax_cross_entropy(m->graph, "loss of pixels", pixels);
 }
 
 static inline dv_graph *random_graph(uint64_t seed, dv_type type) {
@@ -323,8 +349,12 @@ static inline dv_graph *random_graph(uint64_t seed, dv_type type) {
         if (builder->add(&m, pick_value(&m)) == -1)
             break; /* dv_graph_finish says what is wrong */
     }
-    dv_value logits = join_ends(&m);
-    if (logits >= 0 && (map_of(&m, logits)->channels < 2 || chance(&m.dice, 75)))
+    dice d = dice_of(seed, 4);
+    dv_value logits = chance(&d, 50) ? join_maps(&m, &d) : NOT_POSSIBLE;
+    bool maps = logits != NOT_POSSIBLE;
+    if (!maps)
+        logits = join_ends(&m);
+    if (!maps && logits >= 0 && (map_of(&m, logits)->channels < 2 || chance(&m.dice, 75)))
         logits = dv_graph_linear(m.graph, "classifier", logits,
                                  &(dv_linear_options){.channels = roll(&m.dice, 2, 10), .bias = true});
     dv_error error = {0};

@@ -4,6 +4,7 @@
  *
  * Arrays are compared by the sum of element i times weight(i). */
 #include "gradient.h"
+#include "losses.h"
 
 typedef struct golden_pooling {
     bool maximum;
@@ -32,6 +33,14 @@ typedef struct golden_loss {
     float smoothing;
     double loss, gradient;
 } golden_loss;
+
+typedef struct golden_map_loss {
+    size_t sides[2], classes;
+    float smoothing;
+    size_t without; /* every so many-th pixel has no label */
+    size_t counted;
+    double loss, gradient;
+} golden_map_loss;
 
 #include "golden/layers.inc"
 
@@ -173,10 +182,32 @@ static void loss_is_pytorchs(void **state) {
         int32_t labels[] = {1, (int32_t)golden->classes - 1};
         float *logits = values(dv_map_elements(&map), 3), *diff = guarded_new(dv_map_bytes(&map));
         dv_loss_result result;
-        assert_ok(dv_softmax_cross_entropy(
-            &map, logits, &(dv_targets){.labels = labels, .smoothing = golden->smoothing}, 1, diff, &result, &error));
+        assert_ok(cross_entropy(&map, logits, &(dv_targets){.data = labels, .smoothing = golden->smoothing}, 1, diff,
+                                &result, &error));
+        assert_close("loss", i, result.loss * IMAGES, golden->loss);
+        assert_close("gradient", i, number(diff, dv_map_elements(&map)), golden->gradient);
+        guarded_free(logits, dv_map_bytes(&map));
+        guarded_free(diff, dv_map_bytes(&map));
+    }
+}
+
+static void loss_of_maps_is_pytorchs(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(map_losses); i++) {
+        const golden_map_loss *golden = &map_losses[i];
+        dv_map map = {DV_F32, DV_NHWC, IMAGES, golden->classes, 2, {golden->sides[0], golden->sides[1]}};
+        size_t rows = dv_map_elements(&map) / golden->classes;
+        int32_t *labels = guarded_new(rows * sizeof *labels);
+        float *logits = values(dv_map_elements(&map), 3), *diff = guarded_new(dv_map_bytes(&map));
+        dv_loss_result result;
+        for (size_t row = 0; row < rows; row++)
+            labels[row] = row % golden->without == 0 ? DV_NO_LABEL : (int32_t)(row * 5 % golden->classes);
+        assert_ok(cross_entropy(&map, logits, &(dv_targets){.data = labels, .smoothing = golden->smoothing}, 1, diff,
+                                &result, &error));
+        assert_int_equal(result.counted, golden->counted);
         assert_close("loss", i, result.loss, golden->loss);
         assert_close("gradient", i, number(diff, dv_map_elements(&map)), golden->gradient);
+        guarded_free(labels, rows * sizeof *labels);
         guarded_free(logits, dv_map_bytes(&map));
         guarded_free(diff, dv_map_bytes(&map));
     }
@@ -184,10 +215,9 @@ static void loss_is_pytorchs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pooling_is_pytorchs),
-        cmocka_unit_test(batch_norm_is_pytorchs),
-        cmocka_unit_test(leaky_relu_is_pytorchs),
-        cmocka_unit_test(loss_is_pytorchs),
+        cmocka_unit_test(pooling_is_pytorchs),      cmocka_unit_test(batch_norm_is_pytorchs),
+        cmocka_unit_test(leaky_relu_is_pytorchs),   cmocka_unit_test(loss_is_pytorchs),
+        cmocka_unit_test(loss_of_maps_is_pytorchs),
     };
     return cmocka_run_group_tests_name("golden layers", tests, NULL, NULL);
 }

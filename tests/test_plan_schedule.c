@@ -172,8 +172,9 @@ static void fill_batch(dv_run *run, size_t classes) {
         else
             ((uint16_t *)dv_run_input(run))[i] = dv_bf16_nearest(number);
     }
-    for (size_t i = 0; i < map->images; i++) {
+    for (size_t i = 0; i < dv_map_elements(dv_run_logits_map(run)) / classes; i++)
         dv_run_labels(run)[i] = (int32_t)(i % classes);
+    for (size_t i = 0; dv_run_second_labels(run) && i < map->images; i++) {
         dv_run_second_labels(run)[i] = 0;
         dv_run_label_weights(run)[i] = 0.75f;
     }

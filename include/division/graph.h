@@ -73,10 +73,17 @@ DV_API dv_value dv_graph_linear(dv_graph *graph, const char *name, dv_value inpu
 DV_API dv_value dv_graph_sum(dv_graph *graph, const char *name, dv_value a, dv_value b);
 DV_API dv_value dv_graph_concatenation(dv_graph *graph, const char *name, const dv_value *inputs, size_t count);
 
-/* Ends building: `logits`, of rank 0, are what the loss is taken of. Fuses batch norms with the sums and ReLUs
- * that follow them, and prepares the layers. Returns the first error of the whole building. From then on the graph does
- * not change: any number of plans and runs can be made of it. */
-DV_API dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error);
+/* Losses. Each takes the logits, that is the output of the last layer, and ends the graph: its own output is for
+ * dv_graph_finish alone. */
+
+/* Softmax cross-entropy of logits whose channels are classes, with label smoothing (dv_step). Logits without sides have
+ * a label per image. Logits that are maps have one per pixel, or DV_NO_LABEL: such a pixel counts nowhere. */
+DV_API dv_value dv_graph_softmax_cross_entropy(dv_graph *graph, const char *name, dv_value logits);
+
+/* Ends building, with what a loss gave, or with logits, of which softmax cross-entropy is taken then. Fuses batch norms
+ * with the sums and ReLUs that follow them, and prepares the layers. Returns the first error of the whole building.
+ * From then on the graph does not change: any number of plans and runs can be made of it. */
+DV_API dv_status dv_graph_finish(dv_graph *graph, dv_value output, dv_error *error);
 
 /* ---- planning ------------------------------------------------------------------------------ */
 
@@ -163,8 +170,9 @@ typedef struct dv_run_parameter {
 
 /* What a step measured. */
 typedef struct dv_step_result {
-    double loss;              /* mean over the images */
-    size_t correct, correct5; /* images */
+    double loss;              /* mean over all that is counted; 0 if that is nothing */
+    size_t correct, correct5; /* of what is counted: those whose label had the largest logit, one of the five largest */
+    size_t counted;           /* images; pixels that have a label, where the logits are maps */
 } dv_step_result;
 
 /* Maps the arena, all of it at once, and initialises the parameters from `seed`. If it does not fit in the
@@ -182,15 +190,20 @@ DV_API size_t dv_run_images(const dv_run *run);
 /* The fewest images that the run can be trained with: 1, or 2 where a batch norm sees one value of each image. */
 DV_API size_t dv_run_fewest_images(const dv_run *run);
 
-/* Where the next batch goes: images in the input's map (dv_run_input_map), labels [batch]. To be filled anew
- * before every step or prediction: the memory of the images is reused during it, and by logits that were predicted,
- * which dv_run_input therefore ends. */
+/* Where the next batch goes: images in the input's map (dv_run_input_map), labels [batch] or, where the logits are
+ * maps, [batch][pixels]. Images are to be filled in anew before every step or prediction: their memory is reused during
+ * it, and by logits that were predicted, which dv_run_input therefore ends. */
 DV_API const dv_map *dv_run_input_map(const dv_run *run);
 DV_API void *dv_run_input(dv_run *run);
 DV_API int32_t *dv_run_labels(dv_run *run);
 
+/* The same memory as the labels', for losses that compare with something else: they say with what. Labels are NULL
+ * then. */
+DV_API void *dv_run_targets(dv_run *run);
+
 /* For training on images that are mixed of two: a second label for each [batch], and the weight of the first one
- * [batch], from 0 to 1. Weights are 1 until they are set, and both stay as they are from step to step. */
+ * [batch], from 0 to 1. Weights are 1 until they are set, and both stay as they are from step to step. NULL where the
+ * loss does not take two labels: where the logits are maps. */
 DV_API int32_t *dv_run_second_labels(dv_run *run);
 DV_API float *dv_run_label_weights(dv_run *run);
 

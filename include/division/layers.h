@@ -73,6 +73,9 @@ typedef struct dv_linear_options {
     bool bias;
 } dv_linear_options;
 
+/* The label of a pixel that has none. */
+#define DV_NO_LABEL (-1)
+
 #ifdef __cplusplus
 }
 #endif

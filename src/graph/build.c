@@ -37,6 +37,7 @@ void dv_graph_free(dv_graph *graph) {
         return;
     for (size_t i = 0; i < graph->layer_count; i++)
         dv_graph_layer_destroy(&graph->layers[i]);
+    dv_graph_layer_destroy(&graph->loss);
     free(graph->layers);
     free(graph->values);
     free(graph);
@@ -203,6 +204,10 @@ dv_value dv_graph_concatenation(dv_graph *graph, const char *name, const dv_valu
     return dv_graph_add(graph, &dv_concatenation, name, inputs, count, NULL, 0);
 }
 
+dv_value dv_graph_softmax_cross_entropy(dv_graph *graph, const char *name, dv_value logits) {
+    return dv_graph_add(graph, &dv_softmax_cross_entropy, name, &logits, 1, NULL, 0);
+}
+
 void dv_graph_link(dv_graph *graph) {
     for (size_t v = 0; v < graph->value_count; v++) {
         graph->values[v].producer = DV_INPUT;
@@ -244,32 +249,68 @@ static void give_keys(dv_graph *graph) {
             layer->parameters[k].key = arrays++;
         arrays += layer->buffer_count;
     }
+    graph->loss.layer.key = graph->layer_count;
 }
 
 /* Primitives and workspaces of all layers. */
 static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        dv_layer *layer = &graph->layers[i].layer;
+    for (size_t i = 0; i <= graph->layer_count; i++) {
+        dv_layer *layer = i < graph->layer_count ? &graph->layers[i].layer : &graph->loss.layer;
         if (layer->kind->prepare)
             DV_TRY(layer->kind->prepare(layer, error));
     }
     return DV_OK;
 }
 
-dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error) {
-    DV_NEED(graph);
-    if (graph->error.status != DV_OK)
-        return dv_fail(error, graph->error.status, "%s", graph->error.text);
-    if (logits < 0 || (size_t)logits >= graph->value_count || graph->values[logits].map.rank != 0)
-        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the logits must be a value without spatial dimensions");
-    graph->logits = logits;
-    dv_graph_link(graph);
-    for (size_t i = 0; i < graph->layer_count; i++)
-        if (graph->values[graph->layers[i].output].uses == 0 && graph->layers[i].output != logits)
-            return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the output of %s is not used",
-                           graph->layers[i].layer.name);
-    if (graph->values[logits].uses != 0)
+static bool is_loss(const dv_graph *graph, dv_value value) {
+    int producer = graph->values[value].producer;
+    return producer != DV_INPUT && graph->layers[producer].layer.kind->loss != NULL;
+}
+
+/* Everything that was built leads to the loss, which is `output`. */
+static dv_status check_uses(const dv_graph *graph, dv_value output, dv_error *error) {
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const dv_graph_layer *node = &graph->layers[i];
+        if (graph->values[node->output].uses == 0 && node->output != output)
+            return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the output of %s is not used", node->layer.name);
+        if (graph->values[node->output].uses > 0 && node->layer.kind->loss)
+            return dv_fail(error, DV_ERROR_ARGUMENT, "graph: %s is a loss: no layer can take it", node->layer.name);
+    }
+    return DV_OK;
+}
+
+static dv_status check_loss(const dv_graph *graph, const dv_graph_layer *loss, dv_error *error) {
+    if (loss->inputs[0] == graph->input)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the loss is taken of the images: put a layer between them");
+    if (graph->values[loss->inputs[0]].uses > 1)
         return dv_fail(error, DV_ERROR_ARGUMENT, "graph: the logits are used by a layer");
+    if (loss->layer.input_count != 1 || loss->layer.parameter_count > 0 || loss->layer.buffer_count > 0)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: %s: a loss has one input, and no parameters",
+                       loss->layer.name);
+    return DV_OK;
+}
+
+/* The loss is the last layer, for everything else leads to it. It leaves the array: layers that stay make values. */
+static void take_loss(dv_graph *graph) {
+    graph->loss = graph->layers[--graph->layer_count];
+    graph->logits = graph->loss.inputs[0];
+    graph->value_count--;
+}
+
+static dv_status finish(dv_graph *graph, dv_value output, dv_error *error) {
+    if (graph->finished)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: it is finished already");
+    if (output < 0 || (size_t)output >= graph->value_count)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "graph: its output is not a value of this graph");
+    if (!is_loss(graph, output))
+        output = dv_graph_softmax_cross_entropy(graph, "loss", output);
+    if (output < 0)
+        return graph->error.status;
+    dv_graph_link(graph);
+    DV_TRY(check_uses(graph, output, error));
+    DV_TRY(check_loss(graph, &graph->layers[graph->layer_count - 1], error));
+    take_loss(graph);
+    dv_graph_link(graph);
     DV_TRY(check_names(graph, error));
     DV_TRY(dv_graph_fuse(graph, error));
     dv_graph_link(graph);
@@ -277,4 +318,14 @@ dv_status dv_graph_finish(dv_graph *graph, dv_value logits, dv_error *error) {
     DV_TRY(prepare_layers(graph, error));
     graph->finished = true;
     return DV_OK;
+}
+
+dv_status dv_graph_finish(dv_graph *graph, dv_value output, dv_error *error) {
+    dv_error own = {0};
+    DV_NEED(graph);
+    dv_status status = graph->error.status == DV_OK ? finish(graph, output, &own) : graph->error.status;
+    if (status == DV_OK)
+        return DV_OK;
+    (void)failed(graph, status, &own);
+    return dv_fail(error, graph->error.status, "%s", graph->error.text);
 }

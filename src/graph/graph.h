@@ -34,6 +34,7 @@ struct dv_graph {
     size_t value_count, value_capacity;
     dv_graph_value *values;
     dv_value input, logits;
+    dv_graph_layer loss; /* of the logits: no part of `layers`, and without an output */
     bool finished;
 };
 

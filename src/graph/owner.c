@@ -38,11 +38,12 @@ static const role layer_roles[] = {
 };
 
 static const role plan_roles[] = {
-    ROLE("labels", dv_plan, labels, true),
+    ROLE("labels", dv_plan, targets, true),
     ROLE("transfers", dv_plan, spill_memory, true),
     ROLE("method's state", dv_plan, state, true),
     ROLE("second labels", dv_plan, second_labels, true),
     ROLE("label weights", dv_plan, label_weights, true),
+    ROLE("loss's workspace", dv_plan, loss_workspace, false),
 };
 
 /* Names the pieces in the fields of one struct. */
@@ -101,5 +102,5 @@ void dv_plan_owners(const dv_plan *plan, dv_owner *owners) {
         name_value(plan, (dv_value)v, owners);
     for (size_t i = 0; i < plan->graph->layer_count; i++)
         name_pieces(&plan->layers[i], layer_roles, COUNT(layer_roles), &plan->graph->layers[i].layer, false, owners);
-    name_pieces(plan, plan_roles, COUNT(plan_roles), NULL, true, owners);
+    name_pieces(plan, plan_roles, COUNT(plan_roles), NULL, false, owners);
 }

@@ -257,11 +257,19 @@ static void plan_buffer(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t by
     plan->totals.optimizer += average;
 }
 
+/* What the loss compares with, and its workspace. */
+static void plan_loss(dv_plan *plan) {
+    const dv_layer *loss = &plan->graph->loss.layer;
+    size_t batch = plan->graph->batch, mixed = loss->mixes_labels ? batch : 0;
+    plan->targets = book_permanent(plan, batch * loss->target_bytes);
+    plan->second_labels = book_permanent(plan, mixed * sizeof(int32_t));
+    plan->label_weights = book_permanent(plan, mixed * sizeof(float));
+    plan->loss_workspace = dv_plan_book(plan, loss->forward_workspace_bytes, plan->loss_at, plan->loss_at);
+}
+
 static void plan_permanent(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
-    plan->labels = book_permanent(plan, graph->batch * sizeof(int32_t));
-    plan->second_labels = book_permanent(plan, graph->batch * sizeof(int32_t));
-    plan->label_weights = book_permanent(plan, graph->batch * sizeof(float));
+    plan_loss(plan);
     bool learns = plan->method.kind->state_count && !plan->options.inference;
     plan->state_count = learns ? plan->method.kind->state_count(plan) : 0;
     plan->state = book_permanent(plan, plan->state_count * sizeof(float));

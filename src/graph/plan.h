@@ -99,12 +99,14 @@ struct dv_plan {
     char (*keeper_texts)[DV_KEEPER_TEXT_BYTES]; /* the rows' words */
     dv_told_operation *told;                    /* [operation_count] */
     size_t touched_count, touched_capacity;
-    dv_plan_touched *touched;  /* of all operations, one behind the other */
-    size_t state_count;        /* of the method's state, f32 */
-    int state;                 /* its piece */
-    int labels, second_labels; /* int32 [batch] */
-    int label_weights;         /* f32 [batch] */
-    size_t arena_bytes;        /* with guards */
+    dv_plan_touched *touched; /* of all operations, one behind the other */
+    size_t state_count;       /* of the method's state, f32 */
+    int state;                /* its piece */
+    int targets;              /* of the loss, [batch][target_bytes]: labels, mostly */
+    int second_labels;        /* int32 [batch], for a loss that mixes labels */
+    int label_weights;        /* f32 [batch], likewise */
+    int loss_workspace;
+    size_t arena_bytes; /* with guards */
     dv_plan_summary totals;
 };
 

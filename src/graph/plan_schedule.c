@@ -123,9 +123,10 @@ static void touch_loss(list *l, int index) {
     dv_value logits = plan->graph->logits, images = plan->graph->input;
     touch_of_value(l, logits, plan->values[logits].data);
     touch_of_value(l, logits, plan->values[logits].diff);
-    touch_of_plan(l, images, plan->labels);
+    touch_of_plan(l, images, plan->targets);
     touch_of_plan(l, images, plan->second_labels);
     touch_of_plan(l, images, plan->label_weights);
+    touch_of_plan(l, images, plan->loss_workspace);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */

@@ -122,8 +122,9 @@ static dv_status make(dv_run *run, dv_error *error) {
     DV_TRY(dv_run_fill_arrays(run, error));
     for (size_t v = 0; v < run->plan->graph->value_count; v++)
         fill_kept(run, (dv_value)v);
-    for (size_t i = 0; i < run->plan->graph->batch; i++)
-        dv_run_label_weights(run)[i] = 1;
+    float *weights = dv_run_label_weights(run);
+    for (size_t i = 0; weights && i < run->plan->graph->batch; i++)
+        weights[i] = 1;
     for (size_t i = 0; i < run->plan->graph->layer_count; i++)
         fill_calls(run, (int)i);
     return DV_OK;
@@ -187,8 +188,12 @@ const dv_map *dv_run_input_map(const dv_run *run) {
     return &run->plan->graph->values[run->plan->graph->input].map;
 }
 
+void *dv_run_targets(dv_run *run) {
+    return run ? dv_run_piece(run, run->plan->targets) : NULL;
+}
+
 int32_t *dv_run_labels(dv_run *run) {
-    return dv_run_piece(run, run->plan->labels);
+    return run && run->plan->graph->loss.layer.takes_labels ? dv_run_targets(run) : NULL;
 }
 
 int32_t *dv_run_second_labels(dv_run *run) {

@@ -60,23 +60,29 @@ static dv_status replay(dv_run *run, int i, const dv_under_way *now, dv_error *e
 
 /* ---- loss ---------------------------------------------------------------------------------- */
 
+/* Images that are mixed of two are for training alone. */
+static dv_targets targets_of(dv_run *run, const dv_under_way *now) {
+    return (dv_targets){.data = dv_run_targets(run),
+                        .seconds = now->training ? dv_run_second_labels(run) : NULL,
+                        .weights = now->training ? dv_run_label_weights(run) : NULL,
+                        .smoothing = now->told.label_smoothing};
+}
+
 static dv_status loss(dv_run *run, int index, const dv_under_way *now, dv_error *error) {
     (void)index;
-    const dv_graph *graph = run->plan->graph;
-    const dv_value_plan *logits = &run->plan->values[graph->logits];
-    dv_map map = graph->values[graph->logits].map; /* of the images that are there */
-    map.images = run->images;
-    dv_targets targets = {.labels = dv_run_labels(run), .smoothing = now->told.label_smoothing};
-    dv_loss_result sums;
-    if (now->training) {
-        targets.seconds = dv_run_second_labels(run);
-        targets.weights = dv_run_label_weights(run);
-    }
-    dv_status status = dv_softmax_cross_entropy(&map, dv_run_piece(run, logits->data), &targets, now->told.scale,
-                                                now->training ? dv_run_piece(run, logits->diff) : NULL, &sums, error);
+    const dv_layer *layer = &run->plan->graph->loss.layer;
+    const dv_value_plan *logits = &run->plan->values[run->plan->graph->logits];
+    const dv_loss_call call = {.images = run->images,
+                               .input = dv_run_piece(run, logits->data),
+                               .targets = targets_of(run, now),
+                               .scale = now->told.scale,
+                               .diff_input = now->training ? dv_run_piece(run, logits->diff) : NULL,
+                               .workspace = dv_run_piece(run, run->plan->loss_workspace)};
+    dv_loss_result found;
+    dv_status status = layer->kind->loss(layer, &call, &found, error);
     if (status != DV_OK)
-        return explain(error, status, "loss");
-    run->result = (dv_step_result){sums.loss / (double)map.images, sums.correct, sums.correct5};
+        return explain(error, status, layer->name);
+    run->result = (dv_step_result){found.loss, found.correct, found.correct5, found.counted};
     return DV_OK;
 }
 

@@ -109,6 +109,32 @@ typedef struct dv_backward {
     uint64_t seed, step, key;
 } dv_backward;
 
+/* What a loss compares with. Images that are mixed of two have two labels: the loss is weight x that against the first
+ * plus (1 - weight) x that against the second, and the label that counts as correct is the one of more weight. */
+typedef struct dv_targets {
+    const void *data;       /* [images][target_bytes] of the layer: labels, mostly */
+    const int32_t *seconds; /* [images], or NULL: one label each; one whose image has weight 1 may be anything */
+    const float *weights;   /* [images], of the first label, 0 to 1; NULL likewise */
+    float smoothing;        /* of labels, 0 to 1 */
+} dv_targets;
+
+/* One call of a loss. Of the images the first `images` are there, as in dv_forward. */
+typedef struct dv_loss_call {
+    size_t images;
+    const void *input; /* whole batch: the logits */
+    dv_targets targets;
+    float scale;      /* of the gradient */
+    void *diff_input; /* to write d(loss) / d(input) x scale to; NULL: not wanted */
+    void *workspace;  /* [forward_workspace_bytes], contents undefined */
+} dv_loss_call;
+
+/* What a loss found. */
+typedef struct dv_loss_result {
+    double loss;              /* the mean over all that is counted */
+    size_t counted;           /* images or, of maps, pixels that have a label */
+    size_t correct, correct5; /* of them: those whose label is the first of the logits, among the first five */
+} dv_loss_result;
+
 typedef struct dv_layer_kind {
     const char *name; /* "convolution" */
 
@@ -123,6 +149,10 @@ typedef struct dv_layer_kind {
     /* On failure the message says what; the caller adds layer and step. */
     dv_status (*forward)(const dv_layer *layer, const dv_forward *call, dv_error *error);
     dv_status (*backward)(const dv_layer *layer, const dv_backward *call, dv_error *error);
+
+    /* Instead of forward and backward, which follow each other at once: the layer is a loss, which takes one input and
+     * ends a graph. NULL: it is none. */
+    dv_status (*loss)(const dv_layer *layer, const dv_loss_call *call, dv_loss_result *result, dv_error *error);
 
     /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs, which may have to
      * be recomputed themselves. `output` has inputs, arrays, bits, saved and workspace; `images` is no part of the
@@ -164,6 +194,9 @@ struct dv_layer {
     dv_need output_need;      /* of the output */
     bool zero_outside_mask;   /* the output is zero where it is not positive */
     size_t fewest_images;     /* that it can be trained with; 0 is 1 */
+    size_t target_bytes;      /* a loss: of what it is given for an image */
+    bool takes_labels;        /* ... which is labels: int32 [pixels of the input] */
+    bool mixes_labels;        /* ... of which an image can have a second one */
 
     /* set by prepare */
     size_t saved_bytes;
@@ -216,26 +249,8 @@ extern const dv_layer_kind dv_dropout; /* saves one bit per element; identity in
 /* input of rank 0: [N, C]; weight [out, in]. Needs its input's numbers. */
 extern const dv_layer_kind dv_linear;
 
-/* ---- the loss ------------------------------------------------------------------------------- */
-
-typedef struct dv_loss_result {
-    double loss;              /* sum over the images */
-    size_t correct, correct5; /* images whose label is the first of the logits, among the first five */
-} dv_loss_result;
-
-/* What the logits should say. Images that are mixed of two have two labels: the loss is weight x that against the first
- * plus (1 - weight) x that against the second, and the label that counts for `correct` is the one of more weight. */
-typedef struct dv_targets {
-    const int32_t *labels;  /* [images] */
-    const int32_t *seconds; /* [images], or NULL: one label each; one whose image has weight 1 may be anything */
-    const float *weights;   /* [images], of `labels`, 0 to 1; NULL likewise */
-    float smoothing;        /* 0 to 1 */
-} dv_targets;
-
-/* Softmax cross-entropy of logits [images][classes] (values of the map's type) against targets; writes
- * diff = d(mean loss) / d(logits) x scale if diff is not NULL. A label out of range is DV_ERROR_ARGUMENT and named;
- * logits that are not finite are DV_ERROR_NONFINITE. Deterministic. */
-dv_status dv_softmax_cross_entropy(const dv_map *logits_map, const void *logits, const dv_targets *targets, float scale,
-                                   void *diff, dv_loss_result *result, dv_error *error);
+/* The loss of classifiers: of logits [images][classes] against a label per image or, of maps, against one per pixel,
+ * DV_NO_LABEL where there is none. No options. */
+extern const dv_layer_kind dv_softmax_cross_entropy;
 
 #endif

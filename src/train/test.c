@@ -4,11 +4,15 @@
 
 dv_status dv_check_input(dv_run *run, dv_error *error) {
     const dv_map *map = dv_run_input_map(run);
-    if (map->rank == 2 && map->channels == DV_DATA_CHANNELS && map->sides[0] == map->sides[1])
-        return DV_OK;
-    return dv_fail(error, DV_ERROR_ARGUMENT,
-                   "train: the network takes %zu channels of rank %d: build it for square images of %d", map->channels,
-                   map->rank, DV_DATA_CHANNELS);
+    if (map->rank != 2 || map->channels != DV_DATA_CHANNELS || map->sides[0] != map->sides[1])
+        return dv_fail(error, DV_ERROR_ARGUMENT,
+                       "train: the network takes %zu channels of rank %d: build it for square images of %d",
+                       map->channels, map->rank, DV_DATA_CHANNELS);
+    if (dv_run_logits_map(run)->rank != 0 || !dv_run_second_labels(run))
+        return dv_fail(error, DV_ERROR_ARGUMENT,
+                       "train: data sets have a label per image, and the network's loss takes something else: train it "
+                       "by dv_run_forward, dv_run_loss and dv_run_backward");
+    return DV_OK;
 }
 
 static dv_loader_options loader_options(const dv_map *input, dv_split split, bool learning, const dv_loading *loading) {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes layers.inc: what PyTorch's pooling, batch norm, leaky ReLU and cross-entropy make of numbers that a formula gives.
+"""Writes layers.inc: what PyTorch's pooling, batch norm, leaky ReLU and cross-entropy, of images and of maps, make of numbers that a formula gives.
 
     /usr/bin/python3 tests/golden/layers.py > tests/golden/layers.inc
 
@@ -89,6 +89,18 @@ def loss(classes, smoothing):
           f"{repr(float((flat * weights(flat.numel())).sum()))}}},")
 
 
+def map_loss(sides, classes, smoothing, without):
+    """Every `without`-th pixel has no label."""
+    rows = IMAGES * sides[0] * sides[1]
+    z = values(rows * classes, 3).reshape(IMAGES, *sides, classes).movedim(-1, 1).contiguous().requires_grad_()
+    i = torch.arange(rows)
+    labels = torch.where(i % without == 0, torch.tensor(-1), i * 5 % classes).reshape(IMAGES, *sides)
+    total = nn.functional.cross_entropy(z, labels, label_smoothing=smoothing, ignore_index=-1)
+    total.backward()
+    print(f"    {{{{{sides[0]}, {sides[1]}}}, {classes}, {smoothing}f, {without}, {int((labels >= 0).sum())}, "
+          f"{repr(float(total.detach()))}, {number(z.grad)}}},")
+
+
 print("/* Made by tests/golden/layers.py with PyTorch. */\n/* clang-format off */")
 print("static const golden_pooling poolings[] = {")
 shapes = [(9,), (6, 7), (5, 4, 6)]
@@ -114,4 +126,10 @@ print("static const golden_loss losses[] = {")
 for classes in (2, 10, 100):
     for smoothing in (0.0, 0.1):
         loss(classes, smoothing)
+print("};")
+print("static const golden_map_loss map_losses[] = {")
+for sides in ((1, 1), (3, 5), (17, 12)):
+    for classes in (2, 7):
+        for smoothing in (0.0, 0.1):
+            map_loss(sides, classes, smoothing, 3)
 print("};")
