@@ -43,6 +43,15 @@ bench: build ## measure the codec against memcpy, and training: its memory and i
 install: build ## install into PREFIX (/usr/local); DESTDIR is honoured
 	@cmake --install build/release --prefix $(PREFIX)
 
+.PHONY: uninstall
+uninstall: ## remove what the last `make install` installed; DESTDIR is honoured
+	@scripts/uninstall build/release/install_manifest.txt
+
+.PHONY: deb
+deb: build ## make a Debian package in build/ (needs dpkg-dev)
+	@cpack --config build/release/CPackConfig.cmake -B build
+	@rm -rf build/_CPack_Packages
+
 .PHONY: debug asan ubsan sanitize tsan clang
 debug: setup-test ## build and run the tests without optimisation, in build/debug
 	$(call test,debug)
