@@ -23,18 +23,13 @@ make_run() {
     done >"$folder/log.jsonl"
 }
 
-# holds FILE TEXT...: the file has all the texts in it.
+# holds FILE TEXT...: the file has all the texts in it. A ~ is the space between a number and its unit, which does not break.
 holds() {
     local file=$1 text
     shift
     for text; do
-        grep -qF -- "$text" "$file" || complain "expected in $file: $text"
+        grep -qF -- "${text//\~/$'\xc2\xa0'}" "$file" || complain "expected in $file: $text"
     done
-}
-
-# spaced TEXT: numbers and their units have a space between them that does not break.
-spaced() {
-    sed $'s/ %/\\xc2\\xa0%/g' <<<"$1"
 }
 
 # ---- calls -----------------------------------------------------------------------------------
@@ -54,11 +49,44 @@ fails 2 "report: nothing to write: name a page with -o page.html, or a folder wi
 run runs/none-1 runs/none-2 runs/division-1 -o page.html --title 'Ours & <theirs>'
 prints ''
 holds page.html '<title>Ours &amp; &lt;theirs&gt;</title>' '<html lang="en">' 'resnet20 on cifar10' \
-    "$(spaced 'none, epoch 2: 61 %, mean of 2 runs from 60.5 % to 61.5 %')" "$(spaced 'division, epoch 2: 59.25 %')"
+    'none, epoch 2: 61.00~%, mean of 2 runs from 60.50~% to 61.50~%' 'division, epoch 2: 59.25~%' \
+    'none: 61.00~%, mean of 2 runs from 60.50~% to 61.50~%, standard error 0.50~%' \
+    'Memory by method: there is no data for this figure' 'division bench memory --model resnet50'
 ! grep -E '(src|href)="?(https?:)?//|@import|url\(' page.html || complain "expected nothing from elsewhere"
 cp page.html first.html
 run runs/none-1 runs/none-2 runs/division-1 -o page.html --title 'Ours & <theirs>'
 cmp page.html first.html || complain "expected the same bytes"
+
+# Benchmarks and plans, in one file or several; a method is one however it is spelt, and a repeated benchmark counts as it was last.
+cat >bench.jsonl <<'EOL'
+{"model": "resnet20", "batch": 64, "method": "none", "precision": "f32", "activation_bytes": 99408000, "planned_bytes": 107117696, "peak_bytes": 127172608, "activation_ratio": 1, "total_ratio": 1, "measured": true}
+{"model": "resnet20", "batch": 64, "method": "division", "precision": "f32", "activation_bytes": 1, "planned_bytes": 1, "peak_bytes": null, "activation_ratio": 99, "total_ratio": 1, "measured": false}
+{"model": "resnet20", "batch": 64, "method": "division:block=8,bits=2", "precision": "f32", "activation_bytes": 9025664, "planned_bytes": 24925440, "peak_bytes": null, "activation_ratio": 11.0139, "total_ratio": 2.8, "measured": false}
+
+{"model": "resnet20", "batch": 64, "method": "none", "precision": "f32", "images_per_second": 232.25, "relative": 1}
+{"model": "resnet20", "batch": 64, "method": "division", "precision": "f32", "images_per_second": 218.5, "relative": 0.9408}
+{"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "none", "parameter": null, "batch_noise": 2, "method_noise": 0, "variance_ratio": 0, "mean_ratio": 0}
+{"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "division", "parameter": null, "batch_noise": 2, "method_noise": 0.7, "variance_ratio": 0.1312, "mean_ratio": 1.02}
+{"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "division", "parameter": "conv1.weight", "batch_noise": 1, "method_noise": 0.7, "variance_ratio": 0.5, "mean_ratio": 1.02}
+EOL
+for method in none division; do
+    "$DV_PROGRAM" plan --model resnet20 --batch 64 --method "$method" --json --schedule >"plan-$method.jsonl"
+done
+run runs/none-1 runs/none-2 runs/division-1 bench.jsonl plan-*.jsonl -o page.html --figures figures
+prints ''
+holds page.html 'division: 9.0~MB of activations, 11.0~× less than none, 24.9~MB planned in all, peak not measured' '219~images/s' '0.941~×' \
+    'division: 0.131 of the batch&#39;s variance, 141~kB for an image' 'division: accuracy 59.25~%, compression 11.0~×, throughput 0.941~×' \
+    'bytes that each layer leaves; 9.0~MB when the forward pass ends' 'division, operation 1, forward bn1: '
+! grep -q 'there is no data for this figure' page.html || complain "expected all figures"
+! grep -qF '99.0' page.html || complain "expected the last of two equal benchmarks"
+[[ $(find figures -name '*.svg' | wc -l) == 9 && $(find figures -name '*.csv' | wc -l) == 9 ]] || complain "expected nine figures"
+holds figures/memory.csv 'division,resnet20,64,f32,9025664,11.0139,24925440,'
+holds figures/noise.csv 'division,resnet20,cifar10:data,64,141026,0.1312,1.02'
+holds figures/radar.csv 'division,resnet20 on cifar10,59.25,11.0139,0.9408'
+head -c 700 bench.jsonl >cut.jsonl
+run cut.jsonl -o page.html
+[[ $code == 0 && $messages == "division: cut.jsonl: the last line is cut off, as by a kill: those before it are shown" ]] ||
+    complain "expected a word about the last line"
 
 # Names hold anything.
 make_run $'runs/<b>"&\'\e[31m' 'x\"><script>alert(1)</script>' 1 50
@@ -69,6 +97,7 @@ prints ''
 
 # ---- files of figures ------------------------------------------------------------------------
 
+rm -r figures
 run runs/none-1 runs/division-1 --figures figures
 prints ''
 holds figures/accuracy-curves.svg '<svg xmlns="http://www.w3.org/2000/svg"' '<style>'

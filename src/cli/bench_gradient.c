@@ -144,10 +144,11 @@ static dv_status measure_draws(gradients *g, const model *exact, const model *m,
 typedef struct measured {
     double batch, method; /* variances */
     double bias;          /* squared mean of the distances to the exact gradient */
+    size_t activations;   /* bytes that the method keeps, of all layers */
 } measured;
 
-static measured sum_up(const gradients *g, size_t first, size_t count) {
-    measured sum = {0};
+static measured sum_up(const gradients *g, size_t first, size_t count, const dv_plan *plan) {
+    measured sum = {.activations = dv_plan_totals(plan).activations};
     for (size_t i = first; i < first + count; i++) {
         sum.batch += g->variance[i];
         sum.method += g->noise[i];
@@ -184,17 +185,18 @@ static void print_row(const settings *s, const char *method, const char *paramet
     dv_json_number(&json, "method_noise", sqrt(of.method));
     dv_json_number(&json, "variance_ratio", noise);
     dv_json_number(&json, "mean_ratio", mean);
+    dv_json_unsigned(&json, "activation_bytes", of.activations);
     dv_json_end(&json);
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
 }
 
-static void print_method(const settings *s, const gradients *g, const dv_run *run, const char *method) {
+static void print_method(const settings *s, const gradients *g, const model *m, const char *method) {
     const dv_run_parameter *p;
     size_t first = 0;
-    print_row(s, method, NULL, sum_up(g, 0, g->count));
-    for (size_t i = 0; s->parameters && (p = dv_run_parameter_at(run, i)) != NULL; i++)
+    print_row(s, method, NULL, sum_up(g, 0, g->count, m->plan));
+    for (size_t i = 0; s->parameters && (p = dv_run_parameter_at(m->run, i)) != NULL; i++)
         if (p->gradient != NULL) {
-            print_row(s, method, p->name, sum_up(g, first, p->count));
+            print_row(s, method, p->name, sum_up(g, first, p->count, m->plan));
             first += p->count;
         }
     fflush(stdout);
@@ -229,7 +231,7 @@ static dv_status measure_method(const settings *s, const char *method, dv_loader
     if (status == DV_OK)
         status = measure_draws(g, exact, &m, loader, s->draws, error);
     if (status == DV_OK)
-        print_method(s, g, m.run, method);
+        print_method(s, g, &m, method);
     model_free(&m);
     return status;
 }

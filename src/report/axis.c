@@ -71,7 +71,7 @@ dv_axis dv_axis_logarithmic(dv_range range, dv_unit unit) {
     if (dv_range_is_empty(&range) || range.low <= 0)
         range = (dv_range){1, 10};
     dv_axis axis = {.low = range.low / 1.3, .high = range.high * 1.3, .unit = unit, .logarithmic = true};
-    int many = axis.high / axis.low > 100; /* powers of ten alone */
+    int many = axis.high / axis.low > 1000; /* powers of ten alone */
     for (double power = pow(10, floor(log10(axis.low))); power <= axis.high; power *= 10)
         for (int i = 0; i < (many ? 1 : 3); i++)
             if (power * steps[i] >= axis.low && power * steps[i] <= axis.high && axis.mark_count < DV_MOST_MARKS)
@@ -114,30 +114,23 @@ static void draw_left_axis(dv_drawing *drawing, const dv_field *field) {
 }
 
 /* Marks whose words would touch those before are left out. */
-static void draw_lower_axis(dv_drawing *drawing, const dv_field *field) {
+static void draw_lower_axis(dv_drawing *drawing, const dv_field *field, double y) {
     double free_from = -1e9;
     char text[DV_UNIT_TEXT];
-    dv_draw_line(drawing, field->left, field->bottom, field->right, field->bottom, "axis");
+    dv_draw_line(drawing, field->left, y, field->right, y, "axis");
     for (size_t i = 0; i < field->x.mark_count; i++) {
         double x = dv_axis_at(&field->x, field->x.marks[i]);
         double half = dv_words_width(dv_axis_mark_text(&field->x, i, text), DV_SMALL_LETTERS) / 2;
-        if (x - half < free_from)
+        if (x - half < free_from || x + half > DV_PANEL_WIDTH)
             continue;
         free_from = x + half + GAP;
-        dv_draw_line(drawing, x, field->bottom, x, field->bottom + 4, "axis");
-        dv_draw_words(drawing, (dv_words){.x = x, .y = field->bottom + 16, .at = DV_MIDDLE, .look = "small quiet"},
-                      text);
+        dv_draw_line(drawing, x, y, x, y + 4, "axis");
+        dv_draw_words(drawing, (dv_words){.x = x, .y = y + 16, .at = DV_MIDDLE, .look = "small quiet"}, text);
     }
 }
 
-double dv_draw_field(dv_drawing *drawing, dv_field *field, const char *title, double height, const char *y_words,
-                     const char *x_words) {
-    dv_draw_heading(drawing, title);
-    dv_draw_words(
-        drawing,
-        (dv_words){
-            .x = DV_EDGE, .y = DV_HEADING_HEIGHT + 14, .look = "small quiet", .room = DV_PANEL_WIDTH - 2 * DV_EDGE},
-        y_words);
+/* Gives a field its pixels, with room for the marks at its left. */
+static void place_field(dv_field *field, double height) {
     field->top = DV_HEADING_HEIGHT + CAPTION + GAP + 4;
     field->bottom = field->top + height;
     field->left = DV_EDGE + widest_mark(&field->y) + GAP;
@@ -146,13 +139,25 @@ double dv_draw_field(dv_drawing *drawing, dv_field *field, const char *title, do
     field->x.to = field->right;
     field->y.from = field->bottom;
     field->y.to = field->top;
+}
+
+double dv_draw_field_above(dv_drawing *drawing, dv_field *field, const char *title, double height, double lane,
+                           const char *y_words, const char *x_words) {
+    const double room = DV_PANEL_WIDTH - 2 * DV_EDGE;
+    place_field(field, height);
+    double axis = field->bottom + lane;
+    dv_draw_heading(drawing, title);
+    dv_draw_words(drawing, (dv_words){.x = DV_EDGE, .y = DV_HEADING_HEIGHT + 14, .look = "small quiet", .room = room},
+                  y_words);
     draw_left_axis(drawing, field);
-    draw_lower_axis(drawing, field);
-    if (x_words == NULL)
-        return field->bottom + MARK_ROOM;
-    dv_draw_words(
-        drawing,
-        (dv_words){.x = field->right, .y = field->bottom + MARK_ROOM + 12, .at = DV_END, .look = "small quiet"},
-        x_words);
-    return field->bottom + MARK_ROOM + CAPTION;
+    draw_lower_axis(drawing, field, axis);
+    dv_draw_words(drawing,
+                  (dv_words){.x = field->right, .y = axis + MARK_ROOM + 12, .at = DV_END, .look = "small quiet"},
+                  x_words);
+    return axis + MARK_ROOM + CAPTION;
+}
+
+double dv_draw_field(dv_drawing *drawing, dv_field *field, const char *title, double height, const char *y_words,
+                     const char *x_words) {
+    return dv_draw_field_above(drawing, field, title, height, 0, y_words, x_words);
 }

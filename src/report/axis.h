@@ -53,8 +53,12 @@ typedef struct dv_field {
 } dv_field;
 
 /* Draws title, axes, marks and grid of a field whose axes are made, from `top` on with so many pixels of `height`
- * between the axes, and gives them their pixels. Words below the horizontal axis may be NULL. Returns where it ends. */
+ * between the axes, and gives them their pixels. Returns where it ends. */
 double dv_draw_field(dv_drawing *drawing, dv_field *field, const char *title, double height, const char *y_words,
                      const char *x_words);
+
+/* The same with so many pixels of a `lane` between field and horizontal axis. */
+double dv_draw_field_above(dv_drawing *drawing, dv_field *field, const char *title, double height, double lane,
+                           const char *y_words, const char *x_words);
 
 #endif

@@ -110,6 +110,11 @@ const char *dv_run_setting_of(const dv_run_folder *run, const char *key) {
     return "";
 }
 
+bool dv_line_same_ground(const dv_bench_line *a, const dv_bench_line *b) {
+    return a->kind == b->kind && strcmp(a->model, b->model) == 0 && strcmp(a->precision, b->precision) == 0 &&
+           strcmp(a->data, b->data) == 0 && a->batch == b->batch;
+}
+
 double dv_run_last_top1(const dv_run_folder *run) {
     double last = NAN;
     for (size_t i = 0; i < run->epochs; i++)

@@ -104,6 +104,9 @@ const char *dv_run_setting_of(const dv_run_folder *run, const char *key);
 /* Whether two runs train the same network on the same kind of data, "cifar10" of "cifar10:DIR". */
 bool dv_run_same_ground(const dv_run_folder *a, const dv_run_folder *b);
 
+/* Whether two lines are of the same benchmark, of the same network with the same batch, type and data. */
+bool dv_line_same_ground(const dv_bench_line *a, const dv_bench_line *b);
+
 /* The last test of a run: its accuracy, or NaN if there was none. */
 double dv_run_last_top1(const dv_run_folder *run);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const dv_figure *const figures[] = {
-    &dv_figure_accuracy_curves,
-    &dv_figure_loss_curves,
+    &dv_figure_radar, &dv_figure_accuracy, &dv_figure_memory,          &dv_figure_throughput,  &dv_figure_noise,
+    &dv_figure_plan,  &dv_figure_schedule, &dv_figure_accuracy_curves, &dv_figure_loss_curves,
 };
 
 const dv_figure *dv_figure_at(size_t index) {
@@ -58,4 +58,37 @@ size_t dv_group_series(const dv_report_data *data, size_t g) {
             strcmp(method, dv_run_setting_of(first_run(data, other), "method")) == 0)
             return data->method_count + g;
     return dv_report_series(data, method);
+}
+
+/* ---- grounds of benchmarks ----------------------------------------------------------------- */
+
+/* Lines on single parameters are for those who read them. */
+static bool is_first_line(const dv_report_data *data, size_t index, dv_bench_kind kind) {
+    const dv_bench_line *line = &data->lines[index];
+    if (line->kind != kind || line->parameter[0] != '\0')
+        return false;
+    for (size_t i = 0; i < index; i++)
+        if (dv_line_same_ground(line, &data->lines[i]))
+            return false;
+    return true;
+}
+
+size_t dv_line_grounds(const dv_report_data *data, dv_bench_kind kind) {
+    size_t count = 0;
+    for (size_t i = 0; i < data->line_count; i++)
+        count += is_first_line(data, i, kind);
+    return count;
+}
+
+const dv_bench_line *dv_line_ground_at(const dv_report_data *data, dv_bench_kind kind, size_t n) {
+    for (size_t i = 0; i < data->line_count; i++)
+        if (is_first_line(data, i, kind) && n-- == 0)
+            return &data->lines[i];
+    return NULL;
+}
+
+const char *dv_line_ground_text(const dv_bench_line *line, char text[DV_GROUND_TEXT]) {
+    snprintf(text, DV_GROUND_TEXT, "%.200s, batch %.0f%s%.24s", line->model, line->batch,
+             line->precision[0] != '\0' ? ", " : "", line->precision);
+    return text;
 }

@@ -27,7 +27,7 @@ extern const dv_figure dv_figure_accuracy_curves, dv_figure_loss_curves, dv_figu
 
 /* ---- grounds: networks and data that methods are compared on --------------------------------- */
 
-enum { DV_GROUND_TEXT = 2 * DV_NAME_TEXT + 8 };
+enum { DV_GROUND_TEXT = 768 };
 
 /* The run group g is the first of its network and data; `dv_group_same_ground` says that two are of one. */
 bool dv_group_is_first(const dv_report_data *data, size_t g);
@@ -42,5 +42,11 @@ const char *dv_ground_text(const dv_report_data *data, size_t g, char text[DV_GR
 
 /* The series of a group: its method's, or one of its own where another group of its ground has that. */
 size_t dv_group_series(const dv_report_data *data, size_t g);
+
+/* Lines of one benchmark are compared where network, batch, type and data are the same: how often they are not, a line
+ * of the n-th ground, and "resnet50, batch 64, f32". */
+size_t dv_line_grounds(const dv_report_data *data, dv_bench_kind kind);
+const dv_bench_line *dv_line_ground_at(const dv_report_data *data, dv_bench_kind kind, size_t n);
+const char *dv_line_ground_text(const dv_bench_line *line, char text[DV_GROUND_TEXT]);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "report/data.h"
+#include "report/method_text.h"
 #include "report/record.h"
 
 #include <division/folder.h>
@@ -54,7 +55,11 @@ static dv_status add_setting(dv_run_folder *run, const char *key, const char *va
     run->setting_count++;
     added->key = strdup(key);
     added->value = strdup(value);
-    return added->key != NULL && added->value != NULL ? DV_OK : dv_report_no_memory(error);
+    if (added->key == NULL || added->value == NULL)
+        return dv_report_no_memory(error);
+    if (strcmp(key, "method") == 0)
+        dv_method_shorten(added->value);
+    return DV_OK;
 }
 
 static dv_status read_settings(dv_run_folder *run, dv_json_cursor *json, dv_error *error) {

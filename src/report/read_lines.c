@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "report/data.h"
+#include "report/method_text.h"
 #include "report/record.h"
 
 #include <math.h>
@@ -86,6 +87,7 @@ static dv_status read_object(object *of, dv_json_cursor *json, dv_error *error) 
     for (dv_json_enter(json, '{'); dv_json_next(json, '}');)
         if (dv_json_read_key(json, key, sizeof key))
             DV_TRY(read_field(of, json, key, error));
+    dv_method_shorten(of->line.method);
     dv_json_ended(json); /* who reads the lines asks for the problem */
     return DV_OK;
 }
@@ -103,16 +105,28 @@ static bool find_kind(dv_bench_line *line) {
     return false;
 }
 
+/* A benchmark that was repeated counts as it was last. */
+static dv_bench_line *place_of(dv_report_data *data, const dv_bench_line *line) {
+    for (size_t i = 0; i < data->line_count; i++) {
+        dv_bench_line *other = &data->lines[i];
+        if (dv_line_same_ground(line, other) && strcmp(line->method, other->method) == 0 &&
+            strcmp(line->parameter, other->parameter) == 0)
+            return other;
+    }
+    dv_bench_line *added = dv_report_more(&data->lines, data->line_count, sizeof *added);
+    data->line_count += added != NULL;
+    return added;
+}
+
 static dv_status add_line(dv_report_data *data, object *of, dv_error *error) {
     if (!find_kind(&of->line))
         return dv_fail(error, DV_ERROR_FORMAT,
                        "nothing that a report shows: give what 'division bench memory', 'throughput' or 'gradient', or "
                        "'division plan' prints with --json");
-    dv_bench_line *added = dv_report_more(&data->lines, data->line_count, sizeof *added);
-    if (added == NULL)
+    dv_bench_line *place = place_of(data, &of->line);
+    if (place == NULL)
         return dv_report_no_memory(error);
-    *added = of->line;
-    data->line_count++;
+    *place = of->line;
     return dv_report_method(data, of->line.method, error);
 }
 
@@ -132,21 +146,29 @@ static dv_status add_plan(dv_report_data *data, object *of, dv_error *error) {
     return dv_report_method(data, added->method, error);
 }
 
+/* A file that is being read. */
+typedef struct lines_of {
+    dv_report_data *data;
+    size_t lines;
+} lines_of;
+
 static dv_status read_line(void *context, dv_json_cursor *json, dv_error *error) {
+    lines_of *file = context;
     object of = {0};
+    file->lines++;
     dv_status status = read_object(&of, json, error);
     if (status == DV_OK && json->problem == NULL)
-        status = (of.plan.layer_count > 0 ? add_plan : add_line)(context, &of, error);
+        status = (of.plan.layer_count > 0 ? add_plan : add_line)(file->data, &of, error);
     free(of.plan.layers);
     free(of.plan.schedule);
     return status;
 }
 
 dv_status dv_report_read_lines(dv_report_data *data, const char *path, dv_error *error) {
-    size_t before = data->line_count + data->plan_count;
+    lines_of file = {data, 0};
     bool cut;
-    DV_TRY(dv_record_lines(path, read_line, data, &cut, error));
-    if (data->line_count + data->plan_count == before)
+    DV_TRY(dv_record_lines(path, read_line, &file, &cut, error));
+    if (file.lines == 0)
         return dv_fail(
             error, DV_ERROR_FORMAT,
             "%.80s is empty: give the folder of a run, or what 'division bench' or 'division plan' prints with --json",

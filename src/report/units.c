@@ -14,7 +14,8 @@
 static const char *const powers[] = {"B", "kB", "MB", "GB", "TB", "PB"};
 enum { POWERS = sizeof powers / sizeof *powers, MOST_DECIMALS = 12 };
 
-const char *dv_decimal_text(double number, int decimals, char text[DV_UNIT_TEXT]) {
+/* The number with exactly so many digits behind the point. */
+static const char *fixed_text(double number, int decimals, char text[DV_UNIT_TEXT]) {
     uint64_t power = 1;
     for (int i = 0; i < decimals && i < MOST_DECIMALS; i++)
         power *= 10;
@@ -23,15 +24,26 @@ const char *dv_decimal_text(double number, int decimals, char text[DV_UNIT_TEXT]
         snprintf(text, DV_UNIT_TEXT, "%s", isnan(number) ? DASH : number < 0 ? "-1e99" : "1e99");
         return text;
     }
-    uint64_t whole = (uint64_t)llround(scaled), rest = whole % power;
+    uint64_t whole = (uint64_t)llround(scaled);
     size_t used = (size_t)snprintf(text, DV_UNIT_TEXT, "%s%" PRIu64, number < 0 && whole > 0 ? "-" : "", whole / power);
-    if (rest > 0)
+    if (power > 1)
         text[used++] = '.';
-    for (; rest > 0; rest %= power) {
+    for (uint64_t rest = whole % power; power > 1; rest %= power) {
         power /= 10;
         text[used++] = (char)('0' + rest / power);
     }
     text[used] = '\0';
+    return text;
+}
+
+const char *dv_decimal_text(double number, int decimals, char text[DV_UNIT_TEXT]) {
+    fixed_text(number, decimals, text);
+    if (strchr(text, '.') == NULL)
+        return text;
+    size_t length = strlen(text);
+    while (text[length - 1] == '0')
+        length--;
+    text[text[length - 1] == '.' ? length - 1 : length] = '\0';
     return text;
 }
 
@@ -47,7 +59,7 @@ const char *dv_digits_text(double number, int digits, char text[DV_UNIT_TEXT]) {
     char mantissa[DV_UNIT_TEXT];
     double size = fabs(number);
     if (number == 0 || !isfinite(number) || (size >= 1e-4 && size < 1e7))
-        return dv_decimal_text(number, decimals_for(number, digits), text);
+        return fixed_text(number, decimals_for(number, digits), text);
     int power = (int)floor(log10(size));
     dv_decimal_text(number / pow(10, power), digits - 1, mantissa);
     snprintf(text, DV_UNIT_TEXT, "%.24se%d", mantissa, power);
@@ -65,9 +77,7 @@ static const char *bytes_text(double bytes, char text[DV_UNIT_TEXT]) {
     size_t power = 0;
     for (; bytes >= 999.5 && power + 1 < POWERS; power++)
         bytes /= 1000;
-    dv_decimal_text(bytes, power > 0 && bytes < 99.95 ? 1 : 0, text);
-    if (power > 0 && bytes < 99.95 && strchr(text, '.') == NULL)
-        strcat(text, ".0");
+    fixed_text(bytes, power > 0 && bytes < 99.95 ? 1 : 0, text);
     return with_unit(text, powers[power]);
 }
 
@@ -84,7 +94,7 @@ const char *dv_unit_text(dv_unit unit, double number, char text[DV_UNIT_TEXT]) {
     if (forms[unit].digits > 0)
         dv_digits_text(number, forms[unit].digits, text);
     else
-        dv_decimal_text(number, forms[unit].decimals, text);
+        fixed_text(number, forms[unit].decimals, text);
     return forms[unit].suffix != NULL && !isnan(number) ? with_unit(text, forms[unit].suffix) : text;
 }
 
