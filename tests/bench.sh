@@ -131,7 +131,7 @@ resnet20 *4  division *f32 * 1.000'
 # ---- gradient --------------------------------------------------------------------------------
 
 noise() {
-    echo '{"model": "resnet20", "data": "synthetic:*", "batch": 8, "method": "'"$1"'", "parameter": '"$2"', "batch_noise": +([0-9.]), "method_noise": +([0-9.e-]), "variance_ratio": +([0-9.e-]), "mean_ratio": +([0-9.e-])}'
+    echo '{"model": "resnet20", "data": "synthetic:*", "batch": 8, "method": "'"$1"'", "parameter": '"$2"', "batch_noise": +([0-9.]), "method_noise": +([0-9.e-]), "variance_ratio": +([0-9.e-]), "mean_ratio": +([0-9.e-]), "activation_bytes": +([0-9])}'
 }
 
 small=(--model resnet20 --data "synthetic:side=16,train=64,test=8" --batch 8)
