@@ -38,7 +38,7 @@ typedef struct bench_mode {
     bool accumulate;       /* add to what is in the gradients: then it is subtracted again */
     const char *codec;     /* that kept inputs are packed with; NULL: kept exact */
     bool decoded;          /* with codec: kept exact, but as they come out of it */
-    bool bits_from_output; /* no output_mask are asked for: they are made of the exact output */
+    bool mask_from_output; /* no output_mask are asked for: they are made of the exact output */
     unsigned unwanted;     /* bit i: the gradient of input i is not wanted */
     bool inference;        /* forward only, with running statistics */
 } bench_mode;
@@ -53,8 +53,8 @@ typedef struct bench_array {
 typedef struct bench_result {
     size_t count;
     bench_array arrays[BENCH_MAX_ARRAYS];
-    uint8_t *bits; /* output_mask, or NULL */
-    size_t bits_bytes;
+    uint8_t *mask; /* output_mask, or NULL */
+    size_t mask_bytes;
 } bench_result;
 
 /* The layer and its memory. */
@@ -199,7 +199,7 @@ static inline void bench_add(bench_result *result, const char *name, size_t inde
 static inline void bench_result_free(bench_result *result) {
     for (size_t i = 0; i < result->count; i++)
         free(result->arrays[i].numbers);
-    free(result->bits);
+    free(result->mask);
     *result = (bench_result){0};
 }
 
@@ -244,13 +244,13 @@ static inline void bench_compare(const layer_case *of, const char *what, const b
 typedef struct bench_memory {
     void *inputs[BENCH_MAX_INPUTS]; /* copies */
     void *output, *saved, *forward_workspace, *backward_workspace;
-    uint8_t *bits;
+    uint8_t *mask;
     void *diff_output, *diff_inputs[BENCH_MAX_INPUTS];
     void *packed[BENCH_MAX_INPUTS];
     size_t packed_bytes[BENCH_MAX_INPUTS];
 } bench_memory;
 
-static inline size_t bench_bits_bytes(const bench *b) {
+static inline size_t bench_mask_bytes(const bench *b) {
     return b->layer.output.images * dv_mask_stride(&b->layer.output);
 }
 
@@ -268,7 +268,7 @@ static inline void bench_memory_init(const bench *b, const bench_mode *mode, ben
     m->saved = guarded_new(layer->saved_bytes);
     m->forward_workspace = guarded_new(layer->forward_workspace_bytes);
     m->backward_workspace = guarded_new(layer->backward_workspace_bytes);
-    m->bits = guarded_new(bench_bits_bytes(b));
+    m->mask = guarded_new(bench_mask_bytes(b));
     m->diff_output = bench_diff_output(b);
 }
 
@@ -284,7 +284,7 @@ static inline void bench_memory_free(const bench *b, bench_memory *m) {
     guarded_free(m->saved, layer->saved_bytes);
     guarded_free(m->forward_workspace, layer->forward_workspace_bytes);
     guarded_free(m->backward_workspace, layer->backward_workspace_bytes);
-    guarded_free(m->bits, bench_bits_bytes(b));
+    guarded_free(m->mask, bench_mask_bytes(b));
     guarded_free(m->diff_output, dv_map_bytes(&layer->output));
 }
 
@@ -294,12 +294,12 @@ static inline void *bench_forward(bench *b, const bench_mode *mode, bench_memory
     for (size_t i = 0; i < b->of->input_count; i++)
         inputs[i] = m->inputs[i];
     bench_reset_buffers(b);
-    bool bits = b->layer.output_need == DV_NEED_MASK && !mode->bits_from_output;
+    bool mask = b->layer.output_need == DV_NEED_MASK && !mode->mask_from_output;
     dv_forward call = {.images = b->images,
                        .arrays = &b->arrays,
                        .inputs = inputs,
                        .output = mode->in_place ? m->inputs[0] : m->output,
-                       .output_mask = bits ? m->bits : NULL,
+                       .output_mask = mask ? m->mask : NULL,
                        .saved = mode->inference ? NULL : m->saved,
                        .workspace = m->forward_workspace,
                        .training = !mode->inference,
@@ -350,11 +350,11 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
             diffs[i] = NULL;
         accumulate[i] = mode->accumulate;
     }
-    dv_kept kept_output = {.map = b->layer.output, .exact = mode->bits_from_output ? output : NULL};
-    kept_output.mask = mode->bits_from_output ? &dv_keep_exact.access : &dv_keep_mask.access;
+    dv_kept kept_output = {.map = b->layer.output, .exact = mode->mask_from_output ? output : NULL};
+    kept_output.mask_access = mode->mask_from_output ? &dv_keep_exact.access : &dv_keep_mask.access;
     kept_output.mask_in = &kept_output;
-    if (!mode->bits_from_output)
-        kept_output.bits = m->bits;
+    if (!mode->mask_from_output)
+        kept_output.mask = m->mask;
     dv_backward call = {.images = b->images,
                         .arrays = &b->arrays,
                         .diff_output = m->diff_output,
@@ -388,7 +388,7 @@ static inline void bench_recompute(bench *b, bench_memory *m, const void *output
                     .arrays = &b->arrays,
                     .inputs = needed,
                     .saved = m->saved};
-    kept.bits = b->layer.output_need == DV_NEED_MASK ? m->bits : NULL;
+    kept.mask = b->layer.output_need == DV_NEED_MASK ? m->mask : NULL;
     kept.workspace = guarded_new(b->layer.recompute_bytes);
     for (size_t first = 0; first < b->images; first += at_once) {
         size_t count = b->images - first < at_once ? b->images - first : at_once;
@@ -437,15 +437,15 @@ static inline bench_result bench_run(bench *b, const bench_mode *mode) {
     bench_add(&result, "output", 0, b->type, output, bench_elements(b, &b->layer.output));
     for (size_t p = 0; p < b->layer.buffer_count; p++)
         bench_add(&result, "buffer", p, DV_F32, b->arrays.buffers[p], b->layer.buffers[p].count);
-    if (b->layer.output_need == DV_NEED_MASK && !mode->bits_from_output) {
+    if (b->layer.output_need == DV_NEED_MASK && !mode->mask_from_output) {
         size_t stride = dv_mask_stride(&b->layer.output), bytes = (dv_map_image_elements(&b->layer.output) + 7) / 8;
-        result.bits_bytes = bytes * b->images;
-        result.bits = malloc(result.bits_bytes);
-        assert_non_null(result.bits);
+        result.mask_bytes = bytes * b->images;
+        result.mask = malloc(result.mask_bytes);
+        assert_non_null(result.mask);
         for (size_t n = 0; n < b->images; n++)
-            memcpy(result.bits + n * bytes, m.bits + n * stride, bytes);
+            memcpy(result.mask + n * bytes, m.mask + n * stride, bytes);
     }
-    if (b->of->kind->recompute && !mode->inference && !mode->bits_from_output) {
+    if (b->of->kind->recompute && !mode->inference && !mode->mask_from_output) {
         bench_recompute(b, &m, output, NULL, 2);
         bench_recompute(b, &m, output, "exact", 2);
     }
@@ -538,12 +538,12 @@ static inline void bench_expect(bench *b, const char *what, bench_mode mode, con
                                 double tolerance) {
     bench_result got = bench_run(b, &mode);
     bench_compare(b->of, what, &got, expected, tolerance);
-    if (got.bits && expected->bits && tolerance == 0 && memcmp(got.bits, expected->bits, got.bits_bytes) != 0)
+    if (got.mask && expected->mask && tolerance == 0 && memcmp(got.mask, expected->mask, got.mask_bytes) != 0)
         fail_msg("%s: %s: output_mask differ", bench_text(b->of), what);
     bench_result_free(&got);
 }
 
-/* Accumulating, in place, bits from the output, gradients that are not wanted. */
+/* Accumulating, in place, mask from the output, gradients that are not wanted. */
 static inline void bench_check_modes(bench *b, const bench_result *plain) {
     const dv_layer_kind *kind = b->of->kind;
     double exact = b->of->library_order ? 1e-5 : 0, rounding = b->type == DV_F32 ? 1e-5 : 2e-2;
@@ -558,7 +558,7 @@ static inline void bench_check_modes(bench *b, const bench_result *plain) {
                      plain, rounding);
     }
     if (b->layer.output_need == DV_NEED_MASK)
-        bench_expect(b, "bits from the output", (bench_mode){.bits_from_output = true}, plain, exact);
+        bench_expect(b, "mask from the output", (bench_mode){.mask_from_output = true}, plain, exact);
 }
 
 /* Inputs that were packed: exactly, and with loss against the same loss without packing. */
@@ -587,7 +587,7 @@ static inline void bench_check_planned(const bench *b, const bench_result *plain
     bench_init_planned(&larger, of, 2 * b->images, b->type, true);
     bench_expect(&larger, "half of the images planned for", (bench_mode){0}, plain, exact);
     bench_expect(&larger, "half of the images, accumulated", (bench_mode){.accumulate = true}, plain, rounding);
-    bench_expect(&larger, "half of the images, in parts", (bench_mode){.unwanted = 1, .bits_from_output = true}, plain,
+    bench_expect(&larger, "half of the images, in parts", (bench_mode){.unwanted = 1, .mask_from_output = true}, plain,
                  rounding);
     if (b->layer.input_need == DV_NEED_NUMBERS)
         bench_expect(&larger, "half of the images, packed", (bench_mode){.codec = "exact"}, plain, rounding);

@@ -66,8 +66,8 @@ static void recomputes_in_steps(void **state) {
     }
 }
 
-/* An x with noise may fall on the other side of zero: the bits decide what is zero, and nothing is cut off, so that the
- * mean is right. Every instruction set gives the reference's bits, for spans of all lengths, NaN included. */
+/* An x with noise may fall on the other side of zero: the mask decides what is zero, and nothing is cut off, so that
+ * the mean is right. Every instruction set gives the reference's bits, for spans of all lengths, NaN included. */
 static void recomputed_by_bits_alone(void **state) {
     (void)state;
     enum { CHANNELS = 3, MOST = 1023 };
@@ -84,12 +84,12 @@ static void recomputed_by_bits_alone(void **state) {
             size_t count = counts[i], bytes = count * dv_type_bytes(type);
             dv_span span = {type, CHANNELS, 0, count};
             void *x = bench_fill(type, count, 3, true), *addend = bench_fill(type, count, 4, true);
-            uint8_t *bits = guarded_new((count + 7) / 8);
+            uint8_t *mask = guarded_new((count + 7) / 8);
             void *expected = guarded_new(bytes), *got = guarded_new(bytes);
             for (size_t j = 0; j < (count + 7) / 8; j++)
-                bits[j] = (uint8_t)(j * 151 + 0x5a);
+                mask[j] = (uint8_t)(j * 151 + 0x5a);
             store_element(type, x, count / 2, NAN);
-            dv_elementwise_reference.normalize_again(&span, x, variant & 2 ? addend : NULL, mean, scale, bias, bits,
+            dv_elementwise_reference.normalize_again(&span, x, variant & 2 ? addend : NULL, mean, scale, bias, mask,
                                                      expected);
             size_t negative = 0, zero = 0;
             for (size_t j = 0; j < count; j++) {
@@ -101,14 +101,14 @@ static void recomputed_by_bits_alone(void **state) {
             for (int k = 0; k < DV_ISA_COUNT; k++)
                 if (dv_isa_available((dv_isa)k)) {
                     dv_isa_force((dv_isa)k);
-                    dv_elementwise()->normalize_again(&span, x, variant & 2 ? addend : NULL, mean, scale, bias, bits,
+                    dv_elementwise()->normalize_again(&span, x, variant & 2 ? addend : NULL, mean, scale, bias, mask,
                                                       got);
                     assert_memory_equal(got, expected, bytes);
                 }
             dv_isa_force(isa);
             guarded_free(x, bytes);
             guarded_free(addend, bytes);
-            guarded_free(bits, (count + 7) / 8);
+            guarded_free(mask, (count + 7) / 8);
             guarded_free(expected, bytes);
             guarded_free(got, bytes);
         }

@@ -133,7 +133,7 @@ static void a_mask_is_read_out_of_another_value(void **state) {
     options.method = "masks";
     assert_ok(dv_plan_new(graph, &options, &plan, &error));
     for (size_t v = 0; v < graph->value_count; v++)
-        assert_int_equal(plan->values[v].bits, DV_NO_PIECE);
+        assert_int_equal(plan->values[v].mask, DV_NO_PIECE);
     dv_run *run = train(graph, "masks");
     const dv_run_parameter *p, *q;
     for (size_t i = 0; (p = dv_run_parameter_at(expected, i)) && (q = dv_run_parameter_at(run, i)); i++)

@@ -189,8 +189,8 @@ static void bits_of_the_output(void **state) {
     b.layer.output_need = DV_NEED_MASK;
     bench_result result = bench_run(&b, &(bench_mode){0});
     size_t elements = dv_map_image_elements(&b.layer.output), set = 0, positive = 0;
-    for (size_t i = 0; i < result.bits_bytes; i++)
-        set += (size_t)__builtin_popcount(result.bits[i]);
+    for (size_t i = 0; i < result.mask_bytes; i++)
+        set += (size_t)__builtin_popcount(result.mask[i]);
     for (size_t i = 0; i < elements * b.layer.output.images; i++)
         positive += result.arrays[0].numbers[i] > 0;
     assert_int_equal(set, positive);

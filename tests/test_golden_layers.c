@@ -70,7 +70,7 @@ static void assert_close(const char *what, size_t index, double got, double expe
 static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, float **output, float **gradient) {
     size_t in = dv_map_elements(&layer->inputs[0]), out = dv_map_elements(&layer->output);
     float *diff = values(out, 77);
-    void *saved = guarded_new(layer->saved_bytes), *bits = guarded_new(IMAGES * dv_mask_stride(&layer->output));
+    void *saved = guarded_new(layer->saved_bytes), *mask = guarded_new(IMAGES * dv_mask_stride(&layer->output));
     void *work = guarded_new(layer->forward_workspace_bytes + layer->backward_workspace_bytes);
     *output = guarded_new(out * sizeof(float));
     *gradient = guarded_new(in * sizeof(float));
@@ -78,13 +78,13 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
                           .arrays = arrays,
                           .inputs = (const void *[]){x},
                           .output = *output,
-                          .output_mask = layer->output_need == DV_NEED_MASK ? bits : NULL,
+                          .output_mask = layer->output_need == DV_NEED_MASK ? mask : NULL,
                           .saved = saved,
                           .workspace = work,
                           .training = true};
     assert_ok(layer->kind->forward(layer, &forward, &error));
     dv_kept input = {.access = &dv_keep_exact.access, .map = layer->inputs[0], .exact = x};
-    dv_kept kept = {.map = layer->output, .bits = bits, .mask = &dv_keep_mask.access, .mask_in = &kept};
+    dv_kept kept = {.map = layer->output, .mask = mask, .mask_access = &dv_keep_mask.access, .mask_in = &kept};
     dv_backward backward = {.images = IMAGES,
                             .arrays = arrays,
                             .diff_output = diff,
@@ -97,7 +97,7 @@ static void run(dv_layer *layer, const dv_layer_arrays *arrays, const float *x, 
     assert_ok(layer->kind->backward(layer, &backward, &error));
     guarded_free(diff, out * sizeof(float));
     guarded_free(saved, layer->saved_bytes);
-    guarded_free(bits, IMAGES * dv_mask_stride(&layer->output));
+    guarded_free(mask, IMAGES * dv_mask_stride(&layer->output));
     guarded_free(work, layer->forward_workspace_bytes + layer->backward_workspace_bytes);
 }
 

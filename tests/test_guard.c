@@ -215,7 +215,7 @@ static const struct {
     const char *role, *reason;
 } partly_written[] = {
     {"forward workspace", "libraries ask for more than they use, parts are rounded up to 64 bytes"},
-    {"backward workspace", "the same; and buffers of a slice serve only where values are packed, or bits not kept"},
+    {"backward workspace", "the same; and buffers of a slice serve only where values are packed, or masks not kept"},
     {"mask", "each image's are rounded up to 64 bytes"},
 };
 

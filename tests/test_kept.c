@@ -1,4 +1,4 @@
-/* Kept values: what has bits beside its packed form comes back without noise where it is zero. */
+/* Kept values: what has a mask beside its packed form comes back without noise where it is zero. */
 #include "check.h"
 #include "graph/keeper.h"
 #include "nn/parts.h"
@@ -14,13 +14,13 @@ static void zeros_stay_zeros(void **state) {
         dv_map map = {types[t], DV_NHWC, 5, 24, 2, {9, 13}};
         size_t count = dv_map_elements(&map), image = dv_map_image_elements(&map), element = dv_type_bytes(map.type);
         char *value = calloc(count, element), *plain = calloc(count, element), *cleared = calloc(count, element);
-        uint8_t *bits = calloc(map.images, dv_mask_stride(&map));
+        uint8_t *mask = calloc(map.images, dv_mask_stride(&map));
         dv_kept kept = {.access = &dv_keep_packed.access,
                         .map = map,
                         .zero_outside = true,
                         .noise = {.seed = 1, .step = 2, .value = 3}};
         size_t zeros = 0;
-        assert_true(value && plain && cleared && bits);
+        assert_true(value && plain && cleared && mask);
         for (size_t i = 0; i < count; i++) {
             float number = number_at(i) > 0 ? number_at(i) : 0;
             uint32_t word;
@@ -28,7 +28,7 @@ static void zeros_stay_zeros(void **state) {
             uint16_t half = (uint16_t)(word >> 16);
             memcpy(value + i * element, types[t] == DV_F32 ? (void *)&number : (void *)&half, element);
         }
-        dv_write_bits(&map, map.images, value, bits);
+        dv_write_mask(&map, map.images, value, mask);
         assert_ok(dv_codec_parse("division", &kept.codec, &error));
         assert_ok(dv_codec_packed_bytes(&kept.codec, &map, &kept.packed_bytes, &error));
         kept.packed = kept.stored = aligned_alloc(64, (kept.packed_bytes + 63) / 64 * 64);
@@ -37,10 +37,10 @@ static void zeros_stay_zeros(void **state) {
         for (size_t first = 0; first < map.images; first += 2) { /* slices, the last one not full */
             size_t now = map.images - first < 2 ? map.images - first : 2;
             const void *found;
-            kept.bits = NULL;
+            kept.mask = NULL;
             assert_ok(dv_kept_images(&kept, first, now, plain + first * image * element, &found, &error));
             assert_ptr_equal(found, plain + first * image * element);
-            kept.bits = bits;
+            kept.mask = mask;
             assert_ok(dv_kept_images(&kept, first, now, cleared + first * image * element, &found, &error));
         }
         for (size_t i = 0; i < count; i++) {
@@ -51,7 +51,7 @@ static void zeros_stay_zeros(void **state) {
         }
         assert_in_range(zeros, count / 3, count);
         free(kept.stored);
-        free(bits);
+        free(mask);
         free(cleared);
         free(plain);
         free(value);

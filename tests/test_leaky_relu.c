@@ -1,4 +1,4 @@
-/* Leaky ReLU: gradients, bits, special values, slopes out of bounds, and networks with it under every method: its
+/* Leaky ReLU: gradients, masks, special values, slopes out of bounds, and networks with it under every method: its
  * output is not zero outside of its mask, and must not be taken for a ReLU's. */
 #include "gradient.h"
 
@@ -43,19 +43,19 @@ static void special_values(void **state) {
     dv_isa before = dv_isa_current();
     for (int isa = 0; isa < DV_ISA_COUNT; isa++) {
         float output[8];
-        uint8_t bits[64];
+        uint8_t mask[64];
         if (!dv_isa_available((dv_isa)isa))
             continue;
         dv_isa_force((dv_isa)isa);
         dv_forward call = {
-            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = bits, .training = true};
+            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = mask, .training = true};
         assert_ok(dv_leaky_relu.forward(&layer, &call, &error));
         assert_true(isnan(output[0]) && isnan(output[1]));
         assert_true(output[2] == INFINITY && output[3] == -INFINITY && output[6] > 0);
         assert_int_equal(dv_float_bits(output[4]), 0x80000000);
         assert_int_equal(dv_float_bits(output[5]), 0);
         assert_int_equal(dv_float_bits(output[7]), 0x80000000);
-        assert_int_equal(bits[0], 1 << 2 | 1 << 6);
+        assert_int_equal(mask[0], 1 << 2 | 1 << 6);
     }
     dv_isa_force(before);
 }
@@ -65,15 +65,15 @@ static void images_that_are_there(void **state) {
     (void)state;
     float values[] = {-1, 2, -3, 4};
     float output[] = {9, 9, 9, 9}, gradient[] = {9, 9, 9, 9};
-    uint8_t bits[128];
+    uint8_t mask[128];
     dv_map map = {DV_F32, DV_NHWC, 2, 2, 0, {0}};
     dv_layer layer = {.kind = &dv_leaky_relu, .name = "tested", .options = &fifth, .input_count = 1, .inputs = &map};
     assert_ok(dv_leaky_relu.infer(&layer, &error));
     dv_forward forward = {
-        .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = bits, .training = true};
+        .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = mask, .training = true};
     assert_ok(dv_leaky_relu.forward(&layer, &forward, &error));
     assert_memory_equal(output, ((float[]){-1 * 0.2f, 2, 9, 9}), sizeof output);
-    dv_kept kept = {.map = map, .bits = bits, .mask = &dv_keep_mask.access, .mask_in = &kept};
+    dv_kept kept = {.map = map, .mask = mask, .mask_access = &dv_keep_mask.access, .mask_in = &kept};
     dv_backward backward = {.images = 1,
                             .diff_output = values,
                             .diff_inputs = (void *[]){gradient},

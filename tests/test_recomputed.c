@@ -186,9 +186,9 @@ static void concatenations_take_no_bytes(void **state) {
     trained_free(t);
 }
 
-/* Of what a batch norm makes, bits stay; what it is made from has twice as many bits as else, through concatenations
- * too. norm3 goes to a pooling that needs nothing. */
-static void norms_keep_bits(void **state) {
+/* Of what a batch norm makes, the mask stays; what it is made from has twice as many bits as else, through
+ * concatenations too. norm3 goes to a pooling that needs nothing. */
+static void norms_keep_masks(void **state) {
     (void)state;
     trained t = step_of(dense_graph, "division:recompute=norms", DV_F32);
     static const char *const made[] = {"norm1", "norm2"}, *const sources[] = {"conv0", "conv1"};
@@ -238,7 +238,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_exact_values),
         cmocka_unit_test(concatenations_take_no_bytes),
-        cmocka_unit_test(norms_keep_bits),
+        cmocka_unit_test(norms_keep_masks),
         cmocka_unit_test(chains_end),
         cmocka_unit_test(less_noise_in_fewer_bytes),
     };

@@ -1,4 +1,4 @@
-/* ReLU: gradients, bits, and what it does to special values. */
+/* ReLU: gradients, masks, and what it does to special values. */
 #include "gradient.h"
 
 static void passes_all_checks(void **state) {
@@ -29,18 +29,18 @@ static void special_values(void **state) {
     assert_ok(dv_relu.infer(&layer, &error));
     for (int isa = 0; isa < DV_ISA_COUNT; isa++) {
         float output[8];
-        uint8_t bits[64];
+        uint8_t mask[64];
         if (!dv_isa_available((dv_isa)isa))
             continue;
         dv_isa before = dv_isa_current();
         dv_isa_force((dv_isa)isa);
         dv_forward call = {
-            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = bits, .training = true};
+            .images = 1, .inputs = (const void *[]){values}, .output = output, .output_mask = mask, .training = true};
         assert_ok(dv_relu.forward(&layer, &call, &error));
         assert_true(isnan(output[0]) && isnan(output[1]) && isinf(output[2]) && output[6] > 0);
         for (size_t i = 3; i < 8; i++)
             assert_true(i == 6 || dv_float_bits(output[i]) == 0);
-        assert_int_equal(bits[0], 1 << 2 | 1 << 6);
+        assert_int_equal(mask[0], 1 << 2 | 1 << 6);
         dv_isa_force(before);
     }
 }

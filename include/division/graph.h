@@ -108,7 +108,7 @@ typedef struct dv_plan_row {
     const char *layer, *kind;
     dv_map output;
     const char *keeper;      /* how its output is kept: "exact", "packed + mask", "recomputed", "mask", "-" */
-    size_t kept_bytes;       /* of the output, with bits */
+    size_t kept_bytes;       /* of the output, with its mask */
     size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
     double bits_per_element; /* of the output, kept */
 } dv_plan_row;

@@ -8,7 +8,7 @@ static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint
     (void)count;
     (void)buffer;
     (void)error;
-    *mask = kept->bits + first * dv_mask_stride(&kept->map);
+    *mask = kept->mask + first * dv_mask_stride(&kept->map);
     return DV_OK;
 }
 
@@ -17,14 +17,14 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     const dv_map *map = &plan->graph->values[value].map;
     dv_value_plan *v = &plan->values[value];
     size_t bytes = map->images * dv_mask_stride(map);
-    v->bits = dv_plan_book(plan, bytes, made, dv_last_read(plan, v->mask_read));
+    v->mask = dv_plan_book(plan, bytes, made, dv_last_read(plan, v->mask_read));
     if (made < plan->loss_at)
         v->kept_bytes += bytes;
     return DV_OK;
 }
 
 static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
-    kept->bits = dv_run_piece(run, run->plan->values[value].bits);
+    kept->mask = dv_run_piece(run, run->plan->values[value].mask);
 }
 
 const dv_keeper dv_keep_mask = {

@@ -21,7 +21,7 @@ static void clear_zeros(const dv_kept *kept, size_t first, size_t count, void *i
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++) {
             void *image = dv_image_in(map, images, n);
-            dv_elementwise()->mask(&span, image, kept->bits + (first + n) * stride, 1, false, image);
+            dv_elementwise()->apply_mask(&span, image, kept->mask + (first + n) * stride, 1, false, image);
         }
     }
 }
@@ -31,7 +31,7 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
                       dv_error *error) {
     DV_TRY(dv_codec_decode_images(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed,
                                   kept->packed_bytes, buffer, error));
-    if (kept->bits && kept->zero_outside)
+    if (kept->mask && kept->zero_outside)
         clear_zeros(kept, first, count, buffer);
     *images = buffer;
     return DV_OK;

@@ -93,7 +93,7 @@ static void choose_mask(dv_plan *plan, dv_value value) {
         return;
     bool told = dv_tells_mask(in);
     v->mask_in = told ? v->mask_in : value;
-    v->mask = told ? in->keeper : &dv_keep_mask;
+    v->mask_keeper = told ? in->keeper : &dv_keep_mask;
 }
 
 /* A value that its producer does not store is the first input of a layer that can. */

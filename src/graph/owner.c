@@ -17,7 +17,7 @@ typedef struct role {
 static const role value_roles[] = {
     ROLE("output", dv_value_plan, data, false),
     ROLE("packed output", dv_value_plan, packed, false),
-    ROLE("mask", dv_value_plan, bits, false),
+    ROLE("mask", dv_value_plan, mask, false),
     ROLE("output again", dv_value_plan, again, false),
     ROLE("recompute workspace", dv_value_plan, recompute_workspace, false),
     ROLE("output's gradient", dv_value_plan, diff, false),

@@ -91,8 +91,8 @@ static dv_status plan_keeping(dv_plan *plan, dv_value value, int made, dv_error 
     const dv_value_plan *v = &plan->values[value];
     if (v->keeper && v->keeper->book)
         DV_TRY(v->keeper->book(plan, value, made, error));
-    if (v->mask == &dv_keep_mask)
-        DV_TRY(v->mask->book(plan, value, made, error));
+    if (v->mask_keeper == &dv_keep_mask)
+        DV_TRY(v->mask_keeper->book(plan, value, made, error));
     return DV_OK;
 }
 
@@ -152,7 +152,7 @@ static int again_until(const dv_plan *plan, dv_value value, int made) {
     for (int i = plan->graph->values[value].producer + 1; i <= plan->graph->values[value].last_user; i++)
         if (dv_times_taken(&plan->graph->layers[i], value) > 0)
             last = later(last, plan->layers[i].replay_at);
-    return v->mask == v->keeper ? later(last, dv_last_read(plan, v->mask_read)) : last;
+    return v->mask_keeper == v->keeper ? later(last, dv_last_read(plan, v->mask_read)) : last;
 }
 
 /* A replayed layer may work in the memory of an input that was replayed for it alone. */
@@ -298,7 +298,7 @@ static bool allocate(dv_plan *plan) {
         plan->values[v] = (dv_value_plan){.data = DV_NO_PIECE,
                                           .again = DV_NO_PIECE,
                                           .packed = DV_NO_PIECE,
-                                          .bits = DV_NO_PIECE,
+                                          .mask = DV_NO_PIECE,
                                           .recompute_workspace = DV_NO_PIECE,
                                           .diff = DV_NO_PIECE,
                                           .written_at = -1,

@@ -34,17 +34,17 @@ typedef struct dv_value_plan {
     dv_readers numbers_read, mask_read;
 
     /* How it survives; the method's choice. */
-    const dv_keeper *keeper; /* of its numbers, or NULL: nobody reads them */
-    const dv_keeper *behind; /* of what is spilled: the keeper whose form the file has; else NULL */
-    const dv_keeper *mask;   /* of its mask, likewise: a keeper of numbers that tell it, or dv_keep_mask */
-    dv_value mask_in;        /* the value whose keeper that is: this one, unless the method says otherwise */
-    dv_codec codec;          /* that packs it, if it is packed */
+    const dv_keeper *keeper;      /* of its numbers, or NULL: nobody reads them */
+    const dv_keeper *behind;      /* of what is spilled: the keeper whose form the file has; else NULL */
+    const dv_keeper *mask_keeper; /* of its mask, likewise: a keeper of numbers that tell it, or dv_keep_mask */
+    dv_value mask_in;             /* the value whose keeper that is: this one, unless the method says otherwise */
+    dv_codec codec;               /* that packs it, if it is packed */
     int stored_by; /* the layer in whose forward it is stored: its producer, unless the method says otherwise */
 
     int data;                /* the value, during forward and, if kept exactly, until its last use in backward */
     int again;               /* the value after a replay, or what was read back from the file */
     int packed;              /* its packed form */
-    int bits;                /* its mask */
+    int mask;                /* its mask, as bits */
     int recompute_workspace; /* of its layer, which makes it again */
     int diff;                /* its gradient */
     size_t kept_bytes;       /* alive when forward ends */

@@ -5,10 +5,10 @@
 
 /* "packed + mask", "exact, spilled". */
 static const char *keeper_text(const dv_value_plan *v, char text[DV_KEEPER_TEXT_BYTES]) {
-    bool bits = v->bits != DV_NO_PIECE;
-    const char *numbers = v->keeper ? v->keeper->name : bits ? "" : "-";
+    bool mask = v->mask != DV_NO_PIECE;
+    const char *numbers = v->keeper ? v->keeper->name : mask ? "" : "-";
     snprintf(text, DV_KEEPER_TEXT_BYTES, "%s%s%s%s%s", v->behind ? v->behind->name : "", v->behind ? ", " : "", numbers,
-             *numbers && bits ? " + " : "", bits ? dv_keep_mask.name : "");
+             *numbers && mask ? " + " : "", mask ? dv_keep_mask.name : "");
     return text;
 }
 

@@ -94,7 +94,7 @@ static void touch_forward(list *l, int i) {
     touch_of_value(l, node->output, plan->values[node->output].data);
     touch_stored(l, node->output, i);
     if (layer->replay_at < 0)
-        touch_of_value(l, node->output, plan->values[node->output].bits);
+        touch_of_value(l, node->output, plan->values[node->output].mask);
     touch_of_layer(l, i, &layer->saved, 1);
     touch_of_layer(l, i, &layer->forward_workspace, 1);
     touch_arrays(l, i);
@@ -109,7 +109,7 @@ static void touch_replay(list *l, int i) {
         touch_of_value(l, node->inputs[k], input->again == DV_NO_PIECE ? input->data : input->again);
     }
     touch_of_value(l, node->output, plan->values[node->output].again);
-    touch_of_value(l, node->output, plan->values[node->output].bits);
+    touch_of_value(l, node->output, plan->values[node->output].mask);
     touch_of_layer(l, i, &layer->saved_again, 1);
     touch_of_layer(l, i, &layer->replay_workspace, 1);
     touch_arrays(l, i);
@@ -162,7 +162,7 @@ static void touch_numbers(list *l, dv_value value) {
     int producer = plan->graph->values[value].producer;
     touch_of_value(l, value, where_numbers_are(v));
     if (producer != DV_INPUT && plan->graph->layers[producer].layer.zero_outside_mask)
-        touch_of_value(l, value, v->bits);
+        touch_of_value(l, value, v->mask);
     if (v->keeper && v->keeper->ask)
         touch_sources(l, value);
 }
@@ -170,8 +170,8 @@ static void touch_numbers(list *l, dv_value value) {
 /* A mask that is not kept as such follows from the numbers. */
 static void touch_mask(list *l, dv_value value) {
     dv_value in = l->plan->values[value].mask_in;
-    touch_of_value(l, in, l->plan->values[in].bits);
-    if (l->plan->values[in].bits == DV_NO_PIECE)
+    touch_of_value(l, in, l->plan->values[in].mask);
+    if (l->plan->values[in].mask == DV_NO_PIECE)
         touch_numbers(l, in);
 }
 

@@ -18,14 +18,14 @@ static void fill_kept(dv_run *run, dv_value value) {
                       .codec = v->codec,
                       .noise = {.seed = run->seed, .value = made->key},
                       .state = run->state.data,
-                      .mask = v->mask ? &v->mask->access : NULL,
+                      .mask_access = v->mask_keeper ? &v->mask_keeper->access : NULL,
                       .mask_in = &run->kept[v->mask_in],
                       .zero_outside = made->producer != DV_INPUT &&
                                       run->plan->graph->layers[made->producer].layer.zero_outside_mask};
     if (v->keeper)
         v->keeper->fill(run, value, kept);
-    if (v->mask == &dv_keep_mask)
-        v->mask->fill(run, value, kept);
+    if (v->mask_keeper == &dv_keep_mask)
+        v->mask_keeper->fill(run, value, kept);
 }
 
 /* True if layer `i` is not the first to contribute to the gradient of its input `k`. */
@@ -47,7 +47,7 @@ static void fill_input(dv_run *run, int i, size_t k) {
     calls->inputs_again[k] = dv_run_piece(run, input->again == DV_NO_PIECE ? input->data : input->again);
     calls->diff_inputs[k] = input->wants_diff ? dv_run_piece(run, input->diff) : NULL;
     calls->accumulate[k] = must_accumulate(plan->graph, i, k);
-    calls->kept[k] = input->keeper || input->mask ? &run->kept[value] : NULL;
+    calls->kept[k] = input->keeper || input->mask_keeper ? &run->kept[value] : NULL;
 }
 
 static void fill_calls(dv_run *run, int i) {
@@ -63,12 +63,12 @@ static void fill_calls(dv_run *run, int i) {
     calls->forward = calls->replay = forward;
     calls->forward.inputs = calls->inputs;
     calls->forward.output = dv_run_piece(run, output->data);
-    calls->forward.output_mask = replayed ? NULL : dv_run_piece(run, output->bits);
+    calls->forward.output_mask = replayed ? NULL : dv_run_piece(run, output->mask);
     calls->forward.saved = dv_run_piece(run, where->saved);
     calls->forward.workspace = dv_run_piece(run, where->forward_workspace);
     calls->replay.inputs = calls->inputs_again;
     calls->replay.output = dv_run_piece(run, output->again);
-    calls->replay.output_mask = dv_run_piece(run, output->bits);
+    calls->replay.output_mask = dv_run_piece(run, output->mask);
     calls->replay.saved = dv_run_piece(run, where->saved_again);
     calls->replay.workspace = dv_run_piece(run, where->replay_workspace);
     calls->replay.training = calls->replay.replay = true;

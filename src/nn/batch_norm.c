@@ -5,12 +5,12 @@
  *                d bias = sum dz,  d weight = sum dz * xhat
  *                dx = weight * istd * (dz - mean(dz) - xhat * mean(dz * xhat))
  *
- * Forward reads x twice: for mean and variance, and to write the output with its bits in one pass. Both
+ * Forward reads x twice: for mean and variance, and to write the output with its mask in one pass. Both
  * statistics come from one pass over x - shift, where shift is the batch's first pixel, so that a mean far
  * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
  *
  * The output can be recomputed from a packed x: without a comparison with zero, so that it is right on average, because
- * the bits say where it was positive.
+ * the mask says where it was positive.
  *
  * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
 #include "base/sizes.h"
@@ -87,7 +87,7 @@ typedef struct workspace {
     pair_of_sums sums;
     float *mean, *scale, *slope, *offset; /* extended. Forward: slope is not used, offset is the bias */
     void *slice;                          /* backward: images of x, if they cannot be decoded in place */
-    uint8_t *bits;                        /* backward: bits of a slice, if they were not kept */
+    uint8_t *mask;                        /* backward: mask of a slice, if it was not kept */
 } workspace;
 
 static size_t image_bytes(const dv_map *map) {
@@ -115,12 +115,12 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     w->slope = dv_carve(memory, &offset, extended);
     w->offset = dv_carve(memory, &offset, extended);
     w->slice = NULL;
-    w->bits = NULL;
+    w->mask = NULL;
     if (backward) {
         size_t images = dv_map_slice_images(map);
         w->slice = dv_carve(memory, &offset, images * image_bytes(map));
         if (options_of(layer)->relu)
-            w->bits = dv_carve(memory, &offset, images * dv_mask_stride(map));
+            w->mask = dv_carve(memory, &offset, images * dv_mask_stride(map));
     }
     return offset;
 }
@@ -168,7 +168,7 @@ typedef struct summands {
     const dv_map *map;
     size_t images;
     const void *x, *diff;
-    const uint8_t *bits; /* or NULL */
+    const uint8_t *mask; /* or NULL */
     const float *center; /* extended */
 } summands;
 
@@ -179,8 +179,8 @@ static void add_span(const summands *of, size_t n, dv_span span, float *first, f
         dv_elementwise()->statistics(&span, x, of->center, first, second);
         return;
     }
-    const uint8_t *bits = of->bits ? of->bits + n * dv_mask_stride(of->map) : NULL;
-    dv_elementwise()->normalize_sums(&span, dv_image(of->map, of->diff, n), bits, x, of->center, first, second);
+    const uint8_t *mask = of->mask ? of->mask + n * dv_mask_stride(of->map) : NULL;
+    dv_elementwise()->normalize_sums(&span, dv_image(of->map, of->diff, n), mask, x, of->center, first, second);
 }
 
 /* Sums over part `index` of the images, into the partial sums at `place`. */
@@ -302,7 +302,7 @@ static dv_status choose_scales(const dv_layer *layer, const dv_forward *call, co
     return DV_OK;
 }
 
-/* Writes images first .. first + count - 1 of the output and their bits. */
+/* Writes images first .. first + count - 1 of the output and their mask. */
 static void normalize_images(const dv_layer *layer, const dv_forward *call, const workspace *w, size_t first,
                              size_t count) {
     const dv_batch_norm_options *options = options_of(layer);
@@ -355,7 +355,7 @@ static void choose_saved_scales(const dv_layer *layer, const dv_kept *output, co
 }
 
 static void normalize_kept(const dv_map *map, const recompute_space *s, const void *x, const void *addend,
-                           const uint8_t *bits, size_t count, void *images) {
+                           const uint8_t *mask, size_t count, void *images) {
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
 #pragma omp parallel for schedule(static)
     for (size_t p = 0; p < parts; p++) {
@@ -363,7 +363,7 @@ static void normalize_kept(const dv_map *map, const recompute_space *s, const vo
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             dv_elementwise()->normalize_again(&span, dv_image(map, x, n), dv_image(map, addend, n), s->mean, s->scale,
-                                              s->bias, bits ? bits + n * dv_mask_stride(map) : NULL,
+                                              s->bias, mask ? mask + n * dv_mask_stride(map) : NULL,
                                               dv_image_in(map, images, n));
     }
 }
@@ -384,14 +384,14 @@ static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t 
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
         DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
         choose_saved_scales(layer, output, &s);
-        normalize_kept(map, &s, x, addend, output->bits ? output->bits + at * dv_mask_stride(map) : NULL, now, to);
+        normalize_kept(map, &s, x, addend, output->mask ? output->mask + at * dv_mask_stride(map) : NULL, now, to);
     }
     return DV_OK;
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* Where backward finds x and the bits, and how many images it takes at once. */
+/* Where backward finds x and the mask, and how many images it takes at once. */
 typedef struct source {
     const dv_layer *layer;
     const dv_backward *call;
@@ -402,7 +402,7 @@ typedef struct source {
 
 /* x is decoded once where the gradient of x will be, if that is to be overwritten; else slice by slice, twice. */
 static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
-    bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->bits);
+    bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->mask);
     void *dx = call->diff_inputs[0];
     source from = {layer, call, w, direct ? call->images : dv_map_slice_images(&layer->output), NULL};
     if (dx && !call->accumulate[0] && dx != call->diff_output)
@@ -410,7 +410,7 @@ static source find_source(const dv_layer *layer, const dv_backward *call, const 
     return from;
 }
 
-/* x and bits of a step's images from `first` on. `second`: they were asked for before. */
+/* x and mask of a step's images from `first` on. `second`: they were asked for before. */
 static dv_status take_images(const source *from, size_t first, bool second, summands *at, dv_error *error) {
     const dv_map *map = &from->layer->output;
     size_t now = dv_smaller(from->step, from->call->images - first);
@@ -422,7 +422,7 @@ static dv_status take_images(const source *from, size_t first, bool second, summ
         DV_TRY(dv_kept_images(from->call->inputs[0], first, now, buffer, &at->x, error));
     at->diff = dv_image(map, from->call->diff_output, first);
     if (options_of(from->layer)->relu)
-        DV_TRY(dv_kept_mask(from->call->output, first, now, from->w->bits, &at->bits, error));
+        DV_TRY(dv_kept_mask(from->call->output, first, now, from->w->mask, &at->mask, error));
     return DV_OK;
 }
 
@@ -462,7 +462,7 @@ static void write_gradients(const source *from, const summands *at, size_t first
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
             dv_elementwise()->normalize_backward(
-                &span, dv_image(map, at->diff, n), at->bits ? at->bits + n * dv_mask_stride(map) : NULL,
+                &span, dv_image(map, at->diff, n), at->mask ? at->mask + n * dv_mask_stride(map) : NULL,
                 dv_image(map, at->x, n), &by, dv_image_in(map, dx, first + n), call->accumulate[0],
                 dv_image_in(map, passed, first + n), add_to_passed);
     }

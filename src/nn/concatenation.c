@@ -46,7 +46,7 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
 #pragma omp parallel for schedule(static)
     for (size_t first = 0; first < pixels; first += ROW_PIXELS)
         join(layer, call, first, pixels - first < ROW_PIXELS ? pixels - first : ROW_PIXELS);
-    dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
+    dv_write_mask(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 

@@ -308,7 +308,7 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
                                  error));
     }
     if (call->output_mask)
-        dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
+        dv_write_mask(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 

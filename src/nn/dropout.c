@@ -51,7 +51,7 @@ static void keep_all(const dv_layer *layer, const dv_forward *call, const dv_spa
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     dv_forward_spans(layer, call, call->training ? drop_some : keep_all);
-    dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
+    dv_write_mask(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 
@@ -67,8 +67,9 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
         dv_part part = dv_part_at(call->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->mask(&span, dv_image(map, call->diff_output, n), saved + n * dv_mask_stride(map),
-                                   scale_of(layer), call->accumulate[0], dv_image_in(map, call->diff_inputs[0], n));
+            dv_elementwise()->apply_mask(&span, dv_image(map, call->diff_output, n), saved + n * dv_mask_stride(map),
+                                         scale_of(layer), call->accumulate[0],
+                                         dv_image_in(map, call->diff_inputs[0], n));
     }
     return DV_OK;
 }

@@ -21,7 +21,7 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     for (size_t n = 0; n < call->images; n++)
         dv_elementwise()->average_pixels(output->type, dv_image(input, call->inputs[0], n), pixels_of(layer),
                                          output->channels, dv_image_in(output, call->output, n));
-    dv_write_bits(output, call->images, call->output, call->output_mask);
+    dv_write_mask(output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 

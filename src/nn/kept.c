@@ -12,5 +12,5 @@ dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *
 
 dv_status dv_kept_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                        dv_error *error) {
-    return kept->mask->load_mask(kept->mask_in, first, count, buffer, mask, error);
+    return kept->mask_access->load_mask(kept->mask_in, first, count, buffer, mask, error);
 }

@@ -28,19 +28,19 @@ typedef struct dv_keeper_access {
 } dv_keeper_access;
 
 struct dv_kept {
-    const dv_keeper_access *access; /* NULL: the numbers are not kept */
-    dv_map map;                     /* of the value */
-    dv_codec codec;                 /* how `packed` is packed */
-    dv_noise noise;                 /* that it was packed with */
-    const void *exact;              /* the value itself, once it is loaded, or NULL */
-    void *stored;                   /* where its packed form goes in forward, or NULL */
-    const void *packed;             /* where backward finds it: there, or where it was read back to */
-    size_t packed_bytes;            /* of it */
-    const uint8_t *bits;            /* where it is positive, image n at n * dv_mask_stride(map), or NULL */
-    const dv_keeper_access *mask;   /* how the mask is kept, or NULL: nobody reads it */
-    const dv_kept *mask_in;         /* what it is to be asked of: this value, or another whose code has it inside */
-    const float *state;             /* the method's, or NULL */
-    bool zero_outside;              /* it is zero where the mask is not set: a ReLU made it */
+    const dv_keeper_access *access;      /* NULL: the numbers are not kept */
+    dv_map map;                          /* of the value */
+    dv_codec codec;                      /* how `packed` is packed */
+    dv_noise noise;                      /* that it was packed with */
+    const void *exact;                   /* the value itself, once it is loaded, or NULL */
+    void *stored;                        /* where its packed form goes in forward, or NULL */
+    const void *packed;                  /* where backward finds it: there, or where it was read back to */
+    size_t packed_bytes;                 /* of it */
+    const uint8_t *mask;                 /* where it is positive, image n at n * dv_mask_stride(map), or NULL */
+    const dv_keeper_access *mask_access; /* how the mask is kept, or NULL: nobody reads it */
+    const dv_kept *mask_in; /* what it is to be asked of: this value, or another whose code has it inside */
+    const float *state;     /* the method's, or NULL */
+    bool zero_outside;      /* it is zero where the mask is not set: a ReLU made it */
 
     /* A value that is recomputed by the layer that made it, from what is kept of its inputs: */
     const struct dv_layer *producer;
@@ -63,7 +63,7 @@ dv_status dv_kept_store(const dv_kept *kept, size_t first, size_t count, const v
 dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                          dv_error *error);
 
-/* The bits of those images, in the order of the `bits` codec, dv_mask_stride(map) apart: where they are, or
+/* The mask of those images, as bits in the order of the `bits` codec, dv_mask_stride(map) apart: where they are, or
  * in `buffer`, which has room for them. */
 dv_status dv_kept_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                        dv_error *error);

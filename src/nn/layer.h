@@ -155,7 +155,7 @@ typedef struct dv_layer_kind {
     dv_status (*loss)(const dv_layer *layer, const dv_loss_call *call, dv_loss_result *result, dv_error *error);
 
     /* Makes images first .. first + count - 1 of the output again, from what is kept of the inputs, which may have to
-     * be recomputed themselves. `output` has inputs, arrays, bits, saved and workspace; `images` is no part of the
+     * be recomputed themselves. `output` has inputs, arrays, mask, saved and workspace; `images` is no part of the
      * workspace. NULL: cannot. */
     dv_status (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
                            dv_error *error);
@@ -210,7 +210,7 @@ static inline bool dv_layer_needs_input(const dv_layer *layer, size_t k) {
     return layer->input_need != DV_NEED_NOTHING && (layer->input_need_mask >> (k < 31 ? k : 31) & 1);
 }
 
-/* Bytes of one image's bits: a multiple of 64. */
+/* Bytes of one image's mask: a multiple of 64. */
 size_t dv_mask_stride(const dv_map *map);
 
 /* Images that backward should handle together: the largest divisor of the batch such that a slice of a
@@ -231,12 +231,12 @@ size_t dv_map_slice_images(const dv_map *map);
  * Needs its input's numbers. */
 extern const dv_layer_kind dv_convolution, dv_transposed_convolution;
 
-/* Needs the numbers of inputs[0] (not of inputs[1]) and, if relu, the bits of its output. Saves mean and
+/* Needs the numbers of inputs[0] (not of inputs[1]) and, if relu, the mask of its output. Saves mean and
  * 1 / standard deviation. Parameters weight and bias [C], buffers running_mean and running_var [C]. */
 extern const dv_layer_kind dv_batch_norm;
 
-extern const dv_layer_kind dv_relu;       /* no options; needs the bits of its output; in place */
-extern const dv_layer_kind dv_leaky_relu; /* needs the bits of its output, which it is not zero outside of; in place */
+extern const dv_layer_kind dv_relu;       /* no options; needs the mask of its output; in place */
+extern const dv_layer_kind dv_leaky_relu; /* needs the mask of its output, which it is not zero outside of; in place */
 extern const dv_layer_kind dv_sum;        /* no options; two or more inputs of one shape; diff is passed on */
 extern const dv_layer_kind dv_concatenation; /* no options; inputs that differ in channels only */
 

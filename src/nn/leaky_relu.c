@@ -39,9 +39,9 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
 }
 
 static void pass_on(const dv_layer *layer, const dv_backward *call, const dv_span *span, size_t n,
-                    const uint8_t *bits) {
+                    const uint8_t *mask) {
     const dv_map *map = &layer->output;
-    dv_elementwise()->leak_backward(span, dv_image(map, call->diff_output, n), bits, slope_of(layer),
+    dv_elementwise()->leak_backward(span, dv_image(map, call->diff_output, n), mask, slope_of(layer),
                                     call->accumulate[0], dv_image_in(map, call->diff_inputs[0], n));
 }
 

@@ -160,7 +160,7 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
     DV_TRY(dv_pass_run(made->to_output, &arrays, error));
     if (y != call->output)
         dv_elementwise()->from_f32(output->type, y, elements_of(output, call->images), false, call->output);
-    dv_write_bits(output, call->images, call->output, call->output_mask);
+    dv_write_mask(output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 

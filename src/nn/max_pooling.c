@@ -59,7 +59,7 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
 #pragma omp parallel for schedule(static)
     for (size_t row = 0; row < rows; row++)
         forward_row(layer, &pooling, call, row);
-    dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
+    dv_write_mask(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 

@@ -47,9 +47,9 @@ void dv_forward_spans(const dv_layer *layer, const dv_forward *call, dv_forward_
     }
 }
 
-/* Images first .. first + count - 1, whose mask is at `bits`. */
+/* Images first .. first + count - 1, whose mask is at `mask`. */
 static void masked_slice(const dv_layer *layer, const dv_backward *call, dv_masked_span *backward, size_t first,
-                         size_t count, const uint8_t *bits) {
+                         size_t count, const uint8_t *mask) {
     const dv_map *map = &layer->output;
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
 #pragma omp parallel for schedule(static)
@@ -57,18 +57,18 @@ static void masked_slice(const dv_layer *layer, const dv_backward *call, dv_mask
         dv_part part = dv_part_at(count, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
-            backward(layer, call, &span, first + n, bits + n * dv_mask_stride(map));
+            backward(layer, call, &span, first + n, mask + n * dv_mask_stride(map));
     }
 }
 
 dv_status dv_masked_spans(const dv_layer *layer, const dv_backward *call, dv_masked_span *backward, dv_error *error) {
     const dv_map *map = &layer->output;
-    size_t step = call->output->bits ? call->images : dv_map_slice_images(map);
+    size_t step = call->output->mask ? call->images : dv_map_slice_images(map);
     for (size_t first = 0; first < call->images; first += step) {
         size_t now = dv_smaller(step, call->images - first);
-        const uint8_t *bits;
-        DV_TRY(dv_kept_mask(call->output, first, now, call->workspace, &bits, error));
-        masked_slice(layer, call, backward, first, now, bits);
+        const uint8_t *mask;
+        DV_TRY(dv_kept_mask(call->output, first, now, call->workspace, &mask, error));
+        masked_slice(layer, call, backward, first, now, mask);
     }
     return DV_OK;
 }
@@ -84,14 +84,14 @@ void dv_extend(float *values, size_t channels) {
         values[i] = values[i - channels];
 }
 
-void dv_write_bits(const dv_map *map, size_t images, const void *output, uint8_t *bits) {
+void dv_write_mask(const dv_map *map, size_t images, const void *output, uint8_t *mask) {
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     size_t elements = dv_map_image_elements(map), stride = dv_mask_stride(map);
-    if (!bits)
+    if (!mask)
         return;
 #pragma omp parallel for schedule(static)
     for (size_t n = 0; n < images; n++)
-        (void)kernels->bits_encode(map->type, dv_image(map, output, n), elements, bits + n * stride);
+        (void)kernels->bits_encode(map->type, dv_image(map, output, n), elements, mask + n * stride);
 }
 
 void dv_clear_images(void *batch, size_t bytes, size_t first, size_t last) {

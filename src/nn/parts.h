@@ -35,11 +35,11 @@ static inline void *dv_image_in(const dv_map *map, void *batch, size_t index) {
     return batch ? (char *)batch + index * bytes : NULL;
 }
 
-/* What forward does to a span of one image, and backward where it has to know the mask of the output, whose bits of
- * that image are at `bits`. */
+/* What forward does to a span of one image, and backward where it has to know the mask of the output: `mask` is
+ * that of the image. */
 typedef void dv_forward_span(const dv_layer *layer, const dv_forward *call, const dv_span *span, size_t image);
 typedef void dv_masked_span(const dv_layer *layer, const dv_backward *call, const dv_span *span, size_t image,
-                            const uint8_t *bits);
+                            const uint8_t *mask);
 
 /* Does it to all images of the call, whose parts threads share. The mask is loaded by slices, each into
  * `call->workspace`, where it is not kept as bits. */
@@ -53,8 +53,8 @@ void *dv_carve(void *workspace, size_t *offset, size_t bytes);
 /* Fills an extended array (channels + DV_CHUNK entries) from its first `channels` entries. */
 void dv_extend(float *values, size_t channels);
 
-/* Writes the bits of the first `images` images of a layer's output, for kinds that do not while they make it. */
-void dv_write_bits(const dv_map *map, size_t images, const void *output, uint8_t *bits);
+/* Writes the mask of the first `images` images of a layer's output, for kinds that do not while they make it. */
+void dv_write_mask(const dv_map *map, size_t images, const void *output, uint8_t *mask);
 
 /* Sets images first .. last - 1, of `bytes` each, to zero: those that are not there, where they would count in a sum.
  */

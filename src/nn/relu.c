@@ -1,4 +1,4 @@
-/* ReLU: output = max(input, 0). Backward passes on what the output's bits say. */
+/* ReLU: output = max(input, 0). Backward passes on what the mask of its output says. */
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -30,10 +30,10 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
 }
 
 static void pass_on(const dv_layer *layer, const dv_backward *call, const dv_span *span, size_t n,
-                    const uint8_t *bits) {
+                    const uint8_t *mask) {
     const dv_map *map = &layer->output;
-    dv_elementwise()->mask(span, dv_image(map, call->diff_output, n), bits, 1, call->accumulate[0],
-                           dv_image_in(map, call->diff_inputs[0], n));
+    dv_elementwise()->apply_mask(span, dv_image(map, call->diff_output, n), mask, 1, call->accumulate[0],
+                                 dv_image_in(map, call->diff_inputs[0], n));
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {

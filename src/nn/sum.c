@@ -36,7 +36,7 @@ static void add_image(const dv_layer *layer, const dv_forward *call, const dv_sp
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     (void)error;
     dv_forward_spans(layer, call, add_image);
-    dv_write_bits(&layer->output, call->images, call->output, call->output_mask);
+    dv_write_mask(&layer->output, call->images, call->output, call->output_mask);
     return DV_OK;
 }
 

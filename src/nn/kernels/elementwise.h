@@ -9,7 +9,7 @@
  * chunk that starts at channel c reads P + c onwards without a break, however many channels there are. Sums
  * per channel go into extended arrays the same way, and are folded together later.
  *
- * Bits are in the order of the `bits` codec (codec/kernels/kernels.h). */
+ * Masks are in the order of the `bits` codec (codec/kernels/kernels.h). */
 #ifndef DV_NN_KERNELS_ELEMENTWISE_H
 #define DV_NN_KERNELS_ELEMENTWISE_H
 
@@ -17,7 +17,7 @@
 #include "codec/kernels/kernels.h"
 
 /* Elements begin .. end - 1 of an image; pointers that go with it are to the image's first element (or
- * byte of bits). `begin` is a multiple of DV_CHUNK, and so is `end` unless the image ends there. */
+ * byte of a mask). `begin` is a multiple of DV_CHUNK, and so is `end` unless the image ends there. */
 typedef struct dv_span {
     dv_type type;
     size_t channels;
@@ -50,47 +50,48 @@ typedef struct dv_elementwise_kernels {
     /* sums += x - shift, squares += (x - shift)^2; shift, sums, squares extended. */
     void (*statistics)(const dv_span *span, const void *x, const float *shift, float *sums, float *squares);
 
-    /* out = (x - mean) * scale + bias (+ addend, if not NULL), negatives to zero if relu; bits where out is
+    /* out = (x - mean) * scale + bias (+ addend, if not NULL), negatives to zero if relu; the mask of where out is
      * positive, if not NULL. mean, scale, bias extended. out may be x or addend. NaN stays NaN. */
     void (*normalize)(const dv_span *span, const void *x, const void *addend, const float *mean, const float *scale,
-                      const float *bias, bool relu, void *out, uint8_t *bits);
+                      const float *bias, bool relu, void *out, uint8_t *mask);
 
     /* The same again from an x that has noise: nothing is compared with zero, but out = 0 where a bit is not set (if
-     * bits is not NULL). */
+     * mask is not NULL). */
     void (*normalize_again)(const dv_span *span, const void *x, const void *addend, const float *mean,
-                            const float *scale, const float *bias, const uint8_t *bits, void *out);
+                            const float *scale, const float *bias, const uint8_t *mask, void *out);
 
-    /* sums += dz, products += dz * (x - mean), where dz is diff, or 0 where a bit is not set (if bits is not
+    /* sums += dz, products += dz * (x - mean), where dz is diff, or 0 where a bit is not set (if mask is not
      * NULL). mean, sums, products extended. */
-    void (*normalize_sums)(const dv_span *span, const void *diff, const uint8_t *bits, const void *x, const float *mean,
+    void (*normalize_sums)(const dv_span *span, const void *diff, const uint8_t *mask, const void *x, const float *mean,
                            float *sums, float *products);
 
     /* dx (unless NULL) = dz * scale + (x - mean) * slope + offset, and dz itself to `passed` (unless NULL);
      * each added to what is there if its accumulate is set. dx may be x, passed may be diff. */
-    void (*normalize_backward)(const dv_span *span, const void *diff, const uint8_t *bits, const void *x,
+    void (*normalize_backward)(const dv_span *span, const void *diff, const uint8_t *mask, const void *x,
                                const dv_normalize_diff *by, void *dx, bool accumulate_dx, void *passed,
                                bool accumulate_passed);
 
     /* totals[c] += the extended sums of channel c, which become 0. */
     void (*fold)(size_t channels, float *sums, double *totals);
 
-    /* out = x, negatives to zero; bits where it is positive, if not NULL. out may be x. NaN stays NaN. */
-    void (*rectify)(const dv_span *span, const void *x, void *out, uint8_t *bits);
+    /* out = x, negatives to zero; the mask of where it is positive, if not NULL. out may be x. NaN stays NaN. */
+    void (*rectify)(const dv_span *span, const void *x, void *out, uint8_t *mask);
 
-    /* out = x, negatives times slope; bits where it is positive, if not NULL. out may be x. NaN stays NaN. */
-    void (*leak)(const dv_span *span, const void *x, float slope, void *out, uint8_t *bits);
+    /* out = x, negatives times slope; the mask of where it is positive, if not NULL. out may be x. NaN stays NaN. */
+    void (*leak)(const dv_span *span, const void *x, float slope, void *out, uint8_t *mask);
 
     /* out = x where a bit is set, else x * slope; added to what is there if accumulate. out may be x. */
-    void (*leak_backward)(const dv_span *span, const void *x, const uint8_t *bits, float slope, bool accumulate,
+    void (*leak_backward)(const dv_span *span, const void *x, const uint8_t *mask, float slope, bool accumulate,
                           void *out);
 
     /* out = x * scale where a bit is set, else 0; added to what is there if accumulate. out may be x. */
-    void (*mask)(const dv_span *span, const void *x, const uint8_t *bits, float scale, bool accumulate, void *out);
+    void (*apply_mask)(const dv_span *span, const void *x, const uint8_t *mask, float scale, bool accumulate,
+                       void *out);
 
-    /* out = x * scale where the image's random word of the element is at least `threshold`, else 0; bits
-     * where it is. out may be x. */
+    /* out = x * scale where the image's random word of the element is at least `threshold`, else 0; the mask
+     * of where it is. out may be x. */
     void (*dropout)(const dv_span *span, dv_random key, uint32_t threshold, float scale, const void *x, void *out,
-                    uint8_t *bits);
+                    uint8_t *mask);
 
     /* out = the sum of `count` inputs, rounded once. out may be any of them. */
     void (*add)(const dv_span *span, const void *const *inputs, size_t count, void *out);

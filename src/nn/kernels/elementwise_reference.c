@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* ---- elements and bits ---------------------------------------------------------------------- */
+/* ---- elements and masks --------------------------------------------------------------------- */
 
 static float load(dv_type type, const void *src, size_t index) {
     return type == DV_F32 ? ((const float *)src)[index] : dv_bf16_to_f32(((const uint16_t *)src)[index]);
@@ -53,8 +53,8 @@ static float rectified(float value) {
 }
 
 /* Element `index` of diff, or 0 where its bit is not set. */
-static float masked(const dv_span *span, const void *diff, const uint8_t *bits, size_t index) {
-    return !bits || get_code(bits, span->end, index, 1) ? load(span->type, diff, index) : 0;
+static float masked(const dv_span *span, const void *diff, const uint8_t *mask, size_t index) {
+    return !mask || get_code(mask, span->end, index, 1) ? load(span->type, diff, index) : 0;
 }
 
 /* ---- batch norm ------------------------------------------------------------------------------ */
@@ -69,45 +69,45 @@ static void statistics(const dv_span *span, const void *x, const float *shift, f
 }
 
 static void normalize(const dv_span *span, const void *x, const void *addend, const float *mean, const float *scale,
-                      const float *bias, bool relu, void *out, uint8_t *bits) {
+                      const float *bias, bool relu, void *out, uint8_t *mask) {
     for (size_t i = span->begin; i < span->end; i++) {
         size_t c = entry(span, i);
         float y = (load(span->type, x, i) - mean[c]) * scale[c] + bias[c];
         if (addend)
             y += load(span->type, addend, i);
         store(span->type, out, i, relu ? rectified(y) : y);
-        if (bits)
-            put_code(bits, span->end, i, 1, load(span->type, out, i) > 0);
+        if (mask)
+            put_code(mask, span->end, i, 1, load(span->type, out, i) > 0);
     }
 }
 
 static void normalize_again(const dv_span *span, const void *x, const void *addend, const float *mean,
-                            const float *scale, const float *bias, const uint8_t *bits, void *out) {
+                            const float *scale, const float *bias, const uint8_t *mask, void *out) {
     for (size_t i = span->begin; i < span->end; i++) {
         size_t c = entry(span, i);
         float y = (load(span->type, x, i) - mean[c]) * scale[c] + bias[c];
         if (addend)
             y += load(span->type, addend, i);
-        store(span->type, out, i, !bits || get_code(bits, span->end, i, 1) ? y : 0);
+        store(span->type, out, i, !mask || get_code(mask, span->end, i, 1) ? y : 0);
     }
 }
 
-static void normalize_sums(const dv_span *span, const void *diff, const uint8_t *bits, const void *x, const float *mean,
+static void normalize_sums(const dv_span *span, const void *diff, const uint8_t *mask, const void *x, const float *mean,
                            float *sums, float *products) {
     for (size_t i = span->begin; i < span->end; i++) {
         size_t c = entry(span, i);
-        float dz = masked(span, diff, bits, i);
+        float dz = masked(span, diff, mask, i);
         sums[c] += dz;
         products[c] += dz * (load(span->type, x, i) - mean[c]);
     }
 }
 
-static void normalize_backward(const dv_span *span, const void *diff, const uint8_t *bits, const void *x,
+static void normalize_backward(const dv_span *span, const void *diff, const uint8_t *mask, const void *x,
                                const dv_normalize_diff *by, void *dx, bool accumulate_dx, void *passed,
                                bool accumulate_passed) {
     for (size_t i = span->begin; i < span->end; i++) {
         size_t c = entry(span, i);
-        float dz = masked(span, diff, bits, i);
+        float dz = masked(span, diff, mask, i);
         if (dx)
             put(span->type, dx, i,
                 dz * by->scale[c] + (load(span->type, x, i) - by->mean[c]) * by->slope[c] + by->offset[c],
@@ -126,40 +126,41 @@ static void fold(size_t channels, float *sums, double *totals) {
 
 /* ---- element by element ------------------------------------------------------------------------ */
 
-static void rectify(const dv_span *span, const void *x, void *out, uint8_t *bits) {
+static void rectify(const dv_span *span, const void *x, void *out, uint8_t *mask) {
     for (size_t i = span->begin; i < span->end; i++) {
         store(span->type, out, i, rectified(load(span->type, x, i)));
-        if (bits)
-            put_code(bits, span->end, i, 1, load(span->type, out, i) > 0);
+        if (mask)
+            put_code(mask, span->end, i, 1, load(span->type, out, i) > 0);
     }
 }
 
-static void leak(const dv_span *span, const void *x, float slope, void *out, uint8_t *bits) {
+static void leak(const dv_span *span, const void *x, float slope, void *out, uint8_t *mask) {
     for (size_t i = span->begin; i < span->end; i++) {
         float value = load(span->type, x, i);
         store(span->type, out, i, value <= 0 ? value * slope : value);
-        if (bits)
-            put_code(bits, span->end, i, 1, load(span->type, out, i) > 0);
+        if (mask)
+            put_code(mask, span->end, i, 1, load(span->type, out, i) > 0);
     }
 }
 
-static void leak_backward(const dv_span *span, const void *x, const uint8_t *bits, float slope, bool accumulate,
+static void leak_backward(const dv_span *span, const void *x, const uint8_t *mask, float slope, bool accumulate,
                           void *out) {
     for (size_t i = span->begin; i < span->end; i++)
-        put(span->type, out, i, load(span->type, x, i) * (get_code(bits, span->end, i, 1) ? 1 : slope), accumulate);
+        put(span->type, out, i, load(span->type, x, i) * (get_code(mask, span->end, i, 1) ? 1 : slope), accumulate);
 }
 
-static void mask(const dv_span *span, const void *x, const uint8_t *bits, float scale, bool accumulate, void *out) {
+static void apply_mask(const dv_span *span, const void *x, const uint8_t *mask, float scale, bool accumulate,
+                       void *out) {
     for (size_t i = span->begin; i < span->end; i++)
-        put(span->type, out, i, masked(span, x, bits, i) * scale, accumulate);
+        put(span->type, out, i, masked(span, x, mask, i) * scale, accumulate);
 }
 
 static void dropout(const dv_span *span, dv_random key, uint32_t threshold, float scale, const void *x, void *out,
-                    uint8_t *bits) {
+                    uint8_t *mask) {
     for (size_t i = span->begin; i < span->end; i++) {
         bool keep = dv_random_word(key, (uint32_t)i) >= threshold;
         store(span->type, out, i, keep ? load(span->type, x, i) * scale : 0);
-        put_code(bits, span->end, i, 1, keep);
+        put_code(mask, span->end, i, 1, keep);
     }
 }
 
@@ -261,7 +262,7 @@ const dv_elementwise_kernels dv_elementwise_reference = {
     .rectify = rectify,
     .leak = leak,
     .leak_backward = leak_backward,
-    .mask = mask,
+    .apply_mask = apply_mask,
     .dropout = dropout,
     .add = add,
     .copy = copy,

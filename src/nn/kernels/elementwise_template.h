@@ -93,7 +93,7 @@ INLINE void chunk_next(const dv_span *span, chunk *now, size_t step) {
         for (chunk now = chunk_first(span); now.first < (span)->end; chunk_next(span, &now, step_))
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* ---- bits --------------------------------------------------------------------------------------- */
+/* ---- masks -------------------------------------------------------------------------------------- */
 
 INLINE unsigned positive(dv_type type, const void *src, size_t index) {
     if (type == DV_F32)
@@ -102,57 +102,57 @@ INLINE unsigned positive(dv_type type, const void *src, size_t index) {
 }
 
 /* Bits of a whole chunk: 32 bytes, bit i of byte j for element 32 i + j. */
-INLINE void pack_whole(dv_type type, const void *restrict y, uint8_t *restrict bits) {
+INLINE void pack_whole(dv_type type, const void *restrict y, uint8_t *restrict mask) {
     for (size_t j = 0; j < DV_CHUNK / 8; j++) {
         unsigned packed = 0;
         for (size_t i = 0; i < 8; i++)
             packed |= positive(type, y, i * (DV_CHUNK / 8) + j) << i;
-        bits[j] = (uint8_t)packed;
+        mask[j] = (uint8_t)packed;
     }
 }
 
-INLINE void pack_rest(dv_type type, const void *restrict y, size_t count, uint8_t *restrict bits) {
+INLINE void pack_rest(dv_type type, const void *restrict y, size_t count, uint8_t *restrict mask) {
     size_t bytes = dv_chunk_bytes(count, 1);
     for (size_t j = 0; j < bytes; j++) {
         unsigned packed = 0;
         for (size_t i = 0; i * bytes + j < count; i++)
             packed |= positive(type, y, i * bytes + j) << i;
-        bits[j] = (uint8_t)packed;
+        mask[j] = (uint8_t)packed;
     }
 }
 
-INLINE void pack_body(dv_type type, const void *y, size_t count, uint8_t *bits) {
+INLINE void pack_body(dv_type type, const void *y, size_t count, uint8_t *mask) {
     if (count == DV_CHUNK)
-        pack_whole(type, y, bits);
+        pack_whole(type, y, mask);
     else
-        pack_rest(type, y, count, bits);
+        pack_rest(type, y, count, mask);
 }
 
 /* One bit for each of a chunk's elements, set where it is positive. */
-LOOP void pack(dv_type type, const void *y, size_t count, uint8_t *bits) {
-    BY_TYPE(pack_body, type, y, count, bits);
+LOOP void pack(dv_type type, const void *y, size_t count, uint8_t *mask) {
+    BY_TYPE(pack_body, type, y, count, mask);
 }
 
 INLINE float where(unsigned bit, float value) {
     return dv_bits_float(dv_float_bits(value) & (0 - (uint32_t)bit));
 }
 
-INLINE void masked_body(dv_type type, const void *restrict x, const uint8_t *restrict bits, size_t count,
+INLINE void masked_body(dv_type type, const void *restrict x, const uint8_t *restrict mask, size_t count,
                         float *restrict z) {
     if (count == DV_CHUNK) {
         for (size_t i = 0; i < 8; i++)
             for (size_t j = 0; j < DV_CHUNK / 8; j++)
-                z[i * (DV_CHUNK / 8) + j] = where(bits[j] >> i & 1u, load(type, x, i * (DV_CHUNK / 8) + j));
+                z[i * (DV_CHUNK / 8) + j] = where(mask[j] >> i & 1u, load(type, x, i * (DV_CHUNK / 8) + j));
         return;
     }
     size_t bytes = dv_chunk_bytes(count, 1);
     for (size_t i = 0; i < count; i++)
-        z[i] = where(bits[i % bytes] >> (i / bytes) & 1u, load(type, x, i));
+        z[i] = where(mask[i % bytes] >> (i / bytes) & 1u, load(type, x, i));
 }
 
 /* z = x where a bit is set, else 0. */
-LOOP void masked(dv_type type, const void *x, const uint8_t *bits, size_t count, float *z) {
-    BY_TYPE(masked_body, type, x, bits, count, z);
+LOOP void masked(dv_type type, const void *x, const uint8_t *mask, size_t count, float *z) {
+    BY_TYPE(masked_body, type, x, mask, count, z);
 }
 
 LOOP void widen(const uint16_t *restrict x, size_t count, float *restrict z) {
@@ -160,14 +160,14 @@ LOOP void widen(const uint16_t *restrict x, size_t count, float *restrict z) {
         z[i] = dv_bf16_to_f32(x[i]);
 }
 
-/* The chunk of diff as f32, masked if there are bits: where it is, or in `buffer`. */
-INLINE const float *load_diff(const dv_span *span, const chunk *now, const void *diff, const uint8_t *bits,
+/* The chunk of diff as f32, masked if there is a mask: where it is, or in `buffer`. */
+INLINE const float *load_diff(const dv_span *span, const chunk *now, const void *diff, const uint8_t *mask,
                               float *buffer) {
     const void *x = at(span->type, diff, now->first);
-    if (!bits && span->type == DV_F32)
+    if (!mask && span->type == DV_F32)
         return x;
-    if (bits)
-        masked(span->type, x, bits + now->first / 8, now->count, buffer);
+    if (mask)
+        masked(span->type, x, mask + now->first / 8, now->count, buffer);
     else
         widen(x, now->count, buffer);
     return buffer;
@@ -226,7 +226,7 @@ LOOP void normalize_add_chunk(dv_type type, const void *x, const void *addend, b
 }
 
 static void normalize(const dv_span *span, const void *x, const void *addend, const float *mean, const float *scale,
-                      const float *bias, bool relu, void *out, uint8_t *bits) {
+                      const float *bias, bool relu, void *out, uint8_t *mask) {
     FOR_CHUNKS(now, span) {
         normalization by = {mean + now.channel, scale + now.channel, bias + now.channel};
         const void *from = at(span->type, x, now.first);
@@ -235,8 +235,8 @@ static void normalize(const dv_span *span, const void *x, const void *addend, co
             normalize_add_chunk(span->type, from, at(span->type, addend, now.first), relu, now.count, &by, to);
         else
             normalize_chunk(span->type, from, relu, now.count, &by, to);
-        if (bits)
-            pack(span->type, to, now.count, bits + now.first / 8);
+        if (mask)
+            pack(span->type, to, now.count, mask + now.first / 8);
     }
 }
 
@@ -253,11 +253,11 @@ LOOP void sums_chunk(dv_type type, const void *x, const float *dz, size_t count,
     BY_TYPE(sums_body, type, x, dz, count, mean, sums, products);
 }
 
-static void normalize_sums(const dv_span *span, const void *diff, const uint8_t *bits, const void *x, const float *mean,
+static void normalize_sums(const dv_span *span, const void *diff, const uint8_t *mask, const void *x, const float *mean,
                            float *sums, float *products) {
     float buffer[DV_CHUNK];
     FOR_CHUNKS(now, span) {
-        const float *dz = load_diff(span, &now, diff, bits, buffer);
+        const float *dz = load_diff(span, &now, diff, mask, buffer);
         sums_chunk(span->type, at(span->type, x, now.first), dz, now.count, mean + now.channel, sums + now.channel,
                    products + now.channel);
     }
@@ -300,53 +300,53 @@ INLINE void again_element(dv_type type, const void *x, const void *addend, size_
     store(type, out, i, where(bit, y));
 }
 
-INLINE void again_body(dv_type type, const void *x, const void *addend, const uint8_t *bits, size_t count,
+INLINE void again_body(dv_type type, const void *x, const void *addend, const uint8_t *mask, size_t count,
                        const normalization *by, void *out) {
     if (count == DV_CHUNK) {
         for (size_t i = 0; i < 8; i++)
             EACH for (size_t j = 0; j < DV_CHUNK / 8; j++)
-                again_element(type, x, addend, i * (DV_CHUNK / 8) + j, bits[j] >> i & 1u, by, out);
+                again_element(type, x, addend, i * (DV_CHUNK / 8) + j, mask[j] >> i & 1u, by, out);
         return;
     }
     size_t bytes = dv_chunk_bytes(count, 1);
     for (size_t i = 0; i < count; i++)
-        again_element(type, x, addend, i, bits[i % bytes] >> (i / bytes) & 1u, by, out);
+        again_element(type, x, addend, i, mask[i % bytes] >> (i / bytes) & 1u, by, out);
 }
 
-LOOP void again_chunk(dv_type type, const void *x, const uint8_t *bits, size_t count, const normalization *by,
+LOOP void again_chunk(dv_type type, const void *x, const uint8_t *mask, size_t count, const normalization *by,
                       void *out) {
-    BY_TYPE(again_body, type, x, NULL, bits, count, by, out);
+    BY_TYPE(again_body, type, x, NULL, mask, count, by, out);
 }
 
-LOOP void again_add_chunk(dv_type type, const void *x, const void *addend, const uint8_t *bits, size_t count,
+LOOP void again_add_chunk(dv_type type, const void *x, const void *addend, const uint8_t *mask, size_t count,
                           const normalization *by, void *out) {
-    BY_TYPE(again_body, type, x, addend, bits, count, by, out);
+    BY_TYPE(again_body, type, x, addend, mask, count, by, out);
 }
 
 static void normalize_again(const dv_span *span, const void *x, const void *addend, const float *mean,
-                            const float *scale, const float *bias, const uint8_t *bits, void *out) {
-    if (!bits) {
+                            const float *scale, const float *bias, const uint8_t *mask, void *out) {
+    if (!mask) {
         normalize(span, x, addend, mean, scale, bias, false, out, NULL);
         return;
     }
     FOR_CHUNKS(now, span) {
         normalization by = {mean + now.channel, scale + now.channel, bias + now.channel};
         const void *from = at(span->type, x, now.first);
-        const uint8_t *mask = bits + now.first / 8;
+        const uint8_t *set = mask + now.first / 8;
         void *to = at_in(span->type, out, now.first);
         if (addend)
-            again_add_chunk(span->type, from, at(span->type, addend, now.first), mask, now.count, &by, to);
+            again_add_chunk(span->type, from, at(span->type, addend, now.first), set, now.count, &by, to);
         else
-            again_chunk(span->type, from, mask, now.count, &by, to);
+            again_chunk(span->type, from, set, now.count, &by, to);
     }
 }
 
-static void normalize_backward(const dv_span *span, const void *diff, const uint8_t *bits, const void *x,
+static void normalize_backward(const dv_span *span, const void *diff, const uint8_t *mask, const void *x,
                                const dv_normalize_diff *by, void *dx, bool accumulate_dx, void *passed,
                                bool accumulate_passed) {
     float buffer[DV_CHUNK];
     FOR_CHUNKS(now, span) {
-        const float *dz = load_diff(span, &now, diff, bits, buffer);
+        const float *dz = load_diff(span, &now, diff, mask, buffer);
         dv_normalize_diff here = {by->mean + now.channel, by->scale + now.channel, by->slope + now.channel,
                                   by->offset + now.channel};
         if (dx)
@@ -380,12 +380,12 @@ LOOP void rectify_chunk(dv_type type, const void *x, size_t count, void *out) {
     BY_TYPE(rectify_body, type, x, count, out);
 }
 
-static void rectify(const dv_span *span, const void *x, void *out, uint8_t *bits) {
+static void rectify(const dv_span *span, const void *x, void *out, uint8_t *mask) {
     FOR_CHUNKS(now, span) {
         void *to = at_in(span->type, out, now.first);
         rectify_chunk(span->type, at(span->type, x, now.first), now.count, to);
-        if (bits)
-            pack(span->type, to, now.count, bits + now.first / 8);
+        if (mask)
+            pack(span->type, to, now.count, mask + now.first / 8);
     }
 }
 
@@ -400,28 +400,28 @@ LOOP void leak_chunk(dv_type type, const void *x, float slope, size_t count, voi
     BY_TYPE(leak_body, type, x, slope, count, out);
 }
 
-static void leak(const dv_span *span, const void *x, float slope, void *out, uint8_t *bits) {
+static void leak(const dv_span *span, const void *x, float slope, void *out, uint8_t *mask) {
     FOR_CHUNKS(now, span) {
         void *to = at_in(span->type, out, now.first);
         leak_chunk(span->type, at(span->type, x, now.first), slope, now.count, to);
-        if (bits)
-            pack(span->type, to, now.count, bits + now.first / 8);
+        if (mask)
+            pack(span->type, to, now.count, mask + now.first / 8);
     }
 }
 
-INLINE void factors_body(const uint8_t *restrict bits, float slope, size_t bytes, size_t count,
+INLINE void factors_body(const uint8_t *restrict mask, float slope, size_t bytes, size_t count,
                          float *restrict factors) {
     for (size_t i = 0; i * bytes < count; i++)
         for (size_t j = 0; j < least(bytes, count - i * bytes); j++)
-            factors[i * bytes + j] = bits[j] >> i & 1u ? 1 : slope;
+            factors[i * bytes + j] = mask[j] >> i & 1u ? 1 : slope;
 }
 
 /* 1 where a chunk's bit is set, else slope. */
-LOOP void find_factors(const uint8_t *bits, float slope, size_t count, float *factors) {
+LOOP void find_factors(const uint8_t *mask, float slope, size_t count, float *factors) {
     if (count == DV_CHUNK)
-        factors_body(bits, slope, DV_CHUNK / 8, DV_CHUNK, factors);
+        factors_body(mask, slope, DV_CHUNK / 8, DV_CHUNK, factors);
     else
-        factors_body(bits, slope, dv_chunk_bytes(count, 1), count, factors);
+        factors_body(mask, slope, dv_chunk_bytes(count, 1), count, factors);
 }
 
 INLINE void multiply_body(dv_type type, const void *x, const float *factors, size_t count, bool accumulate, void *out) {
@@ -435,20 +435,21 @@ LOOP void multiply(dv_type type, const void *x, const float *factors, size_t cou
         BY_TYPE(multiply_body, type, x, factors, count, false, out);
 }
 
-static void leak_backward(const dv_span *span, const void *x, const uint8_t *bits, float slope, bool accumulate,
+static void leak_backward(const dv_span *span, const void *x, const uint8_t *mask, float slope, bool accumulate,
                           void *out) {
     float factors[DV_CHUNK];
     FOR_CHUNKS(now, span) {
-        find_factors(bits + now.first / 8, slope, now.count, factors);
+        find_factors(mask + now.first / 8, slope, now.count, factors);
         multiply(span->type, at(span->type, x, now.first), factors, now.count, accumulate,
                  at_in(span->type, out, now.first));
     }
 }
 
-static void mask(const dv_span *span, const void *x, const uint8_t *bits, float scale, bool accumulate, void *out) {
+static void apply_mask(const dv_span *span, const void *x, const uint8_t *mask, float scale, bool accumulate,
+                       void *out) {
     float buffer[DV_CHUNK];
     FOR_CHUNKS(now, span) {
-        masked(span->type, at(span->type, x, now.first), bits + now.first / 8, now.count, buffer);
+        masked(span->type, at(span->type, x, now.first), mask + now.first / 8, now.count, buffer);
         scaled(span->type, buffer, scale, now.count, accumulate, at_in(span->type, out, now.first));
     }
 }
@@ -471,12 +472,12 @@ LOOP void drop(dv_type type, const void *x, const float *keep, float scale, size
 }
 
 static void dropout(const dv_span *span, dv_random key, uint32_t threshold, float scale, const void *x, void *out,
-                    uint8_t *bits) {
+                    uint8_t *mask) {
     float keep[DV_CHUNK];
     FOR_CHUNKS(now, span) {
         draw(key, (uint32_t)now.first, now.count, threshold, keep);
         drop(span->type, at(span->type, x, now.first), keep, scale, now.count, at_in(span->type, out, now.first));
-        pack(DV_F32, keep, now.count, bits + now.first / 8);
+        pack(DV_F32, keep, now.count, mask + now.first / 8);
     }
 }
 
@@ -714,7 +715,7 @@ const dv_elementwise_kernels DV_KERNELS = {
     .rectify = rectify,
     .leak = leak,
     .leak_backward = leak_backward,
-    .mask = mask,
+    .apply_mask = apply_mask,
     .dropout = dropout,
     .add = add,
     .copy = copy,
