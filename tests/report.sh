@@ -42,7 +42,7 @@ make_run runs/none-1 none 1 50 60.5
 make_run runs/none-2 none 2 52 61.5
 make_run runs/division-1 division 1 48 59.25
 run runs/none-1
-fails 2 "report: nothing to write: name a page with -o page.html, or a folder with --figures"
+fails 2 "report: nothing to write: name a page with -o page.html, or a folder with --figures or --tensorboard"
 
 # ---- a page ----------------------------------------------------------------------------------
 
@@ -106,6 +106,31 @@ holds figures/accuracy-curves.csv 'run,network and data,method,epoch,training ac
 if command -v xmllint >/dev/null; then
     xmllint --noout figures/*.svg || complain "expected figures that are XML"
 fi
+
+# ---- event files of TensorBoard --------------------------------------------------------------
+
+touch -d @1000000000 runs/none-1/log.jsonl
+run runs/none-1 runs/division-1 --tensorboard events
+prints ''
+[[ -s events/none-1/events.out.tfevents.0000000000.division && -s events/division-1/events.out.tfevents.0000000000.division ]] ||
+    complain "expected an event file for each run"
+for python in "${DV_PYTHON:-python3}" /usr/bin/python3; do
+    ! "$python" -c 'import tensorboard' >/dev/null 2>&1 || break
+    python=''
+done
+if [[ -z $python ]]; then
+    echo "left out: TensorBoard's reader, for no Python has tensorboard"
+else
+    read_back=$("$python" "$DV_SOURCE_DIR/tests/tensorboard_read.py" events 2>messages) || complain "expected TensorBoard to read the files: $(<messages)"
+    [[ $(wc -l <<<"$read_back") == 28 ]] || complain "expected seven numbers of two epochs of two runs: $read_back"
+    for line in 'none-1 accuracy/test 20 60.5 1000000000.0' 'none-1 loss/train 10 1.5 999999990.0' 'division-1 accuracy/test 10 48.0 '; do
+        [[ $read_back == *"$line"* ]] || complain "expected TensorBoard to read: $line"
+    done
+fi
+run bench.jsonl --tensorboard events
+fails 2 "no run was given to write event files of: give a folder that 'division train --out' made"
+(cd runs/none-1 && "$DV_PROGRAM" report . --tensorboard ../../here) || complain "expected a run by the name of its folder"
+[[ -d here/none-1 ]] || complain "expected a run by the name of its folder"
 
 # ---- bad input -------------------------------------------------------------------------------
 

@@ -365,6 +365,8 @@ static void reports(void **state) {
     refuses(dv_report_page(report, "a", NULL, &error));
     refuses(dv_report_figures(NULL, "a", &error));
     refuses(dv_report_figures(report, NULL, &error));
+    refuses(dv_report_tensorboard(NULL, "a", &error));
+    refuses(dv_report_tensorboard(report, NULL, &error));
     dv_report_free(report);
     dv_report_free(NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 typedef struct report_settings {
-    const char *page, *figures, *title;
+    const char *page, *figures, *tensorboard, *title;
 } report_settings;
 
 static dv_status add_all(dv_report *report, const cli_operands *inputs, dv_error *error) {
@@ -23,6 +23,8 @@ static dv_status write_all(dv_report *report, const report_settings *chosen, dv_
         status = dv_report_page(report, chosen->title, chosen->page, error);
     if (status == DV_OK && chosen->figures != NULL)
         status = dv_report_figures(report, chosen->figures, error);
+    if (status == DV_OK && chosen->tensorboard != NULL)
+        status = dv_report_tensorboard(report, chosen->tensorboard, error);
     return status;
 }
 
@@ -46,6 +48,8 @@ int cli_report_command(int argc, char **argv) {
         {"o", "FILE", "write the page here", CLI_TEXT(&chosen.page)},
         {"figures", "FOLDER", "write each figure as a file here, NAME.svg, and its numbers, NAME.csv",
          CLI_TEXT(&chosen.figures)},
+        {"tensorboard", "FOLDER", "write event files of TensorBoard here, in a folder for each run",
+         CLI_TEXT(&chosen.tensorboard)},
         {"title", "TEXT", "what the page is called", CLI_TEXT(&chosen.title)},
         CLI_OPTIONS_END,
     };
@@ -62,7 +66,8 @@ int cli_report_command(int argc, char **argv) {
     int code = cli_parse(&usage, argc, argv, &inputs);
     if (code != CLI_CONTINUE)
         return code;
-    if (chosen.page == NULL && chosen.figures == NULL)
-        return cli_wrong_call("report: nothing to write: name a page with -o page.html, or a folder with --figures");
+    if (chosen.page == NULL && chosen.figures == NULL && chosen.tensorboard == NULL)
+        return cli_wrong_call(
+            "report: nothing to write: name a page with -o page.html, or a folder with --figures or --tensorboard");
     return run(&inputs, &chosen);
 }

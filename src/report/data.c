@@ -35,6 +35,7 @@ static void free_run(dv_run_folder *run) {
     free(run->settings);
     free(run->log);
     free(run->path);
+    free(run->name);
 }
 
 static void free_texts(char **texts, size_t count) {

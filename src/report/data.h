@@ -22,8 +22,8 @@ typedef struct dv_run_setting {
 } dv_run_setting;
 
 typedef struct dv_run_folder {
-    char *path;       /* owned */
-    const char *name; /* the last part of the path */
+    char *path; /* owned, as it was given */
+    char *name; /* owned, the last part of the path */
     dv_run_setting *settings;
     size_t setting_count;
     dv_log_line *log; /* at least one, epochs grow */

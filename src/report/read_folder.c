@@ -38,12 +38,23 @@ static dv_status file_of(const char *path, const char *name, char file[PATH_BYTE
 }
 
 /* The last part of a path, without slashes at its end, which are cut off. */
-static const char *name_of(char *path) {
+static const char *last_part(char *path) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         path[--length] = '\0';
     const char *slash = strrchr(path, '/');
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+/* A run is called after its folder, also where that is given as "." or "..". */
+static dv_status name_run(dv_run_folder *run, dv_error *error) {
+    char *whole = realpath(run->path, NULL);
+    const char *name = last_part(run->path);
+    if (name[strspn(name, ".")] == '\0' && whole != NULL)
+        name = last_part(whole);
+    run->name = strdup(name);
+    free(whole);
+    return run->name != NULL ? DV_OK : dv_report_no_memory(error);
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -165,8 +176,8 @@ dv_status dv_report_read_folder(dv_report_data *data, const char *path, dv_error
     dv_run_folder *run = dv_report_more(&data->runs, data->run_count, sizeof *run);
     if (run == NULL || (run->path = strdup(path)) == NULL)
         return dv_report_no_memory(error);
-    run->name = name_of(run->path);
     data->run_count++; /* from here on it is freed with the others */
+    DV_TRY(name_run(run, error));
     DV_TRY(check_name(data, run, error));
     DV_TRY(read_config(run, error));
     DV_TRY(read_log(data, run, error));

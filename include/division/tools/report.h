@@ -40,6 +40,11 @@ DV_TOOL dv_status dv_report_page(dv_report *report, const char *title, const cha
  * there. */
 DV_TOOL dv_status dv_report_figures(dv_report *report, const char *folder, dv_error *error);
 
+/* Writes an event file of TensorBoard for each run, in a folder inside of `folder` that is called as the run: loss,
+ * accuracy in percent, learning rate, images per second and peak bytes of each epoch, by steps. The log's file says
+ * when the last epoch ended. */
+DV_TOOL dv_status dv_report_tensorboard(dv_report *report, const char *folder, dv_error *error);
+
 #ifdef __cplusplus
 }
 #endif
