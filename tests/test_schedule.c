@@ -96,12 +96,53 @@ static void test_warmup(void **state) {
     check_rate(&schedule, 999, 0.1);
 }
 
+/* PyTorch's CosineAnnealingLR with eta_min, stepped after each epoch. */
+static void test_per_epoch(void **state) {
+    (void)state;
+    dv_schedule schedule = parse("cosine:per=epoch");
+    schedule.minimum = 0.02;
+    for (uint64_t i = 0; i < EPOCHS * STEPS; i++)
+        check_rate(&schedule, i, 0.02 + 0.04 * (1 + cos(acos(-1) * (double)(i / STEPS) / EPOCHS)));
+    schedule = parse("linear:per=epoch");
+    check_rate(&schedule, 99, 0.1);
+    check_rate(&schedule, 100, 0.09);
+    assert_ok(dv_schedule_parse("cosine", &schedule, &error));
+    assert_int_equal(schedule.per_epoch, 0);
+}
+
+static void test_exponential(void **state) {
+    (void)state;
+    dv_schedule schedule = parse("exponential:factor=0.5");
+    schedule.minimum = 0.01;
+    schedule.warmup = 2;
+    static const double expected[EPOCHS] = {0, 1, 1, 0.5, 0.25, 0.125, 0.1, 0.1, 0.1, 0.1};
+    for (uint64_t i = 200; i < EPOCHS * STEPS; i++)
+        check_rate(&schedule, i, 0.1 * expected[i / STEPS]);
+}
+
+/* From a hundredth of the rate in a line, or constant. */
+static void test_warmup_from_a_share(void **state) {
+    (void)state;
+    dv_schedule schedule = parse("constant");
+    schedule.warmup = 2;
+    schedule.warmup_from = 0.2;
+    check_rate(&schedule, 0, 0.1 * (0.2 + 0.8 / 200));
+    check_rate(&schedule, 99, 0.06);
+    check_rate(&schedule, 199, 0.1);
+    schedule.warmup_constant = 1;
+    check_rate(&schedule, 0, 0.02);
+    check_rate(&schedule, 199, 0.02);
+    check_rate(&schedule, 200, 0.1);
+}
+
 static void test_what_is_refused(void **state) {
     (void)state;
     dv_schedule schedule = dv_schedule_default();
-    assert_fails(dv_schedule_parse("quadratic", &schedule, &error), DV_ERROR_OPTION,
-                 "schedule: \"quadratic\" is none: there are constant, cosine, linear, step and multistep");
-    assert_fails(dv_schedule_parse("cosine:every=3", &schedule, &error), DV_ERROR_OPTION, "it takes none");
+    assert_fails(
+        dv_schedule_parse("quadratic", &schedule, &error), DV_ERROR_OPTION,
+        "schedule: \"quadratic\" is none: there are constant, cosine, linear, step, multistep and exponential");
+    assert_fails(dv_schedule_parse("constant:every=3", &schedule, &error), DV_ERROR_OPTION, "it takes none");
+    assert_fails(dv_schedule_parse("cosine:per=minute", &schedule, &error), DV_ERROR_OPTION, "per=minute: must be");
     assert_fails(dv_schedule_parse("step:every=0", &schedule, &error), DV_ERROR_OPTION, "every=0: must be");
     assert_fails(dv_schedule_parse("step:factor=2", &schedule, &error), DV_ERROR_OPTION, "factor=2: must be");
     assert_fails(dv_schedule_parse("multistep", &schedule, &error), DV_ERROR_OPTION, "multistep: no epochs");
@@ -112,12 +153,26 @@ static void test_what_is_refused(void **state) {
     schedule = dv_schedule_default();
     schedule.warmup = NAN;
     assert_fails(dv_schedule_check(&schedule, &error), DV_ERROR_OPTION, "warm-up: nan: must be from 0 to 10000");
+    schedule = dv_schedule_default();
+    schedule.minimum = 0.2;
+    assert_fails(dv_schedule_check(&schedule, &error), DV_ERROR_OPTION,
+                 "least learning rate: 0.2: must be from 0 to 0.1");
+    schedule = dv_schedule_default();
+    schedule.warmup = schedule.warmup_constant = 1;
+    assert_fails(dv_schedule_check(&schedule, &error), DV_ERROR_OPTION, "a constant warm-up at no share");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),        cmocka_unit_test(test_cosine),     cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_steps),           cmocka_unit_test(test_milestones), cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_milestones),
+        cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_per_epoch),
+        cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_warmup_from_a_share),
         cmocka_unit_test(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,22 +61,28 @@ DV_API void dv_sgd_step(const dv_sgd_options *options, double rate, dv_run *run)
 
 typedef enum dv_schedule_kind {
     DV_SCHEDULE_CONSTANT,
-    DV_SCHEDULE_COSINE,     /* half a cosine from the rate to 0, anew for each step */
-    DV_SCHEDULE_LINEAR,     /* the same along a line */
-    DV_SCHEDULE_STEP,       /* times `factor` after every `every` epochs */
-    DV_SCHEDULE_MULTI_STEP, /* times `factor` at the beginning of each epoch of `milestones` */
+    DV_SCHEDULE_COSINE,      /* half a cosine from the rate to `minimum`, anew for each step */
+    DV_SCHEDULE_LINEAR,      /* the same along a line */
+    DV_SCHEDULE_STEP,        /* times `factor` after every `every` epochs */
+    DV_SCHEDULE_MULTI_STEP,  /* times `factor` at the beginning of each epoch of `milestones` */
+    DV_SCHEDULE_EXPONENTIAL, /* times `factor` after every epoch, but not below `minimum` */
     DV_SCHEDULE_KIND_COUNT
 } dv_schedule_kind;
 
-/* How the learning rate goes. In front of any kind there may be a warm-up, linear over its steps: the first
- * has rate / steps, the last the whole rate. Cosine and line begin where the warm-up ends; the epochs of the two step
- * kinds count from the start of training. */
+/* How the learning rate goes. In front of any kind there may be a warm-up, linear over its steps: from `warmup_from` of
+ * the rate, which the step before the first would have, to the whole rate, which the last has; or constant at that
+ * share. Cosine, line and exponential begin where the warm-up ends; the epochs of the two step kinds count from the
+ * start of training. */
 typedef struct dv_schedule {
     dv_schedule_kind kind;
-    double rate;   /* 0 to 1000; 0.1 */
-    double warmup; /* in epochs, 0 to 10000; a part of one is fine */
-    double factor; /* 0 to 1; 0.1 */
-    size_t every;  /* 1 to 100000 */
+    double rate;         /* 0 to 1000; 0.1 */
+    double warmup;       /* in epochs, 0 to 10000; a part of one is fine */
+    double warmup_from;  /* share of the rate, 0 to 1; 0 */
+    int warmup_constant; /* the share stays what it is, and must not be 0; 0 */
+    double minimum;      /* 0 to the rate; 0 */
+    int per_epoch;       /* cosine and line: each epoch has the rate of its first step; 0 */
+    double factor;       /* 0 to 1; 0.1 */
+    size_t every;        /* 1 to 100000 */
     dv_counts milestones;
 } dv_schedule;
 
@@ -84,8 +90,8 @@ typedef struct dv_schedule {
 DV_API dv_schedule dv_schedule_default(void);
 DV_API dv_status dv_schedule_check(const dv_schedule *schedule, dv_error *error);
 
-/* Reads "constant", "cosine", "step:every=30,factor=0.1" or "multistep:at=60+120+160,factor=0.2" into the
- * kind and its options; rate and warm-up stay as they are. */
+/* Reads "constant", "cosine:per=epoch", "step:every=30,factor=0.1", "multistep:at=60+120+160,factor=0.2" or
+ * "exponential:factor=0.97" into the kind and its options; rate, minimum and warm-up stay as they are. */
 DV_API dv_status dv_schedule_parse(const char *text, dv_schedule *schedule, dv_error *error);
 
 /* The kinds there are: name with options, or NULL past the last. */

@@ -14,6 +14,7 @@ typedef struct dv_model_shape {
     size_t inner;     /* channels inside a bottleneck, in 64ths of the usual (64: as usual, 128: twice as wide) */
     int bottleneck;   /* blocks of 1x1, 3x3, 1x1 instead of 3x3, 3x3 */
     int small_images; /* a 3x3 stem without pooling */
+    int raw_shortcut; /* pre-activation: the form that DIVISION was published with */
     size_t growth;    /* channels that each layer of a dense block adds */
     dv_first_weights first_weights;
 } dv_model_shape;

@@ -4,33 +4,46 @@
  *     conv1, three stages of blocks, bn, ReLU, global average pooling, linear
  *
  * A block is bn1, ReLU, conv1 1x1, bn2, ReLU, conv2 3x3, bn3, ReLU, conv3 1x1 (4 times as wide), added to its input.
- * Where the shape changes, a 1x1 convolution of what comes out of the first ReLU is added instead. */
+ * Where the shape changes, a 1x1 convolution of what comes out of the first ReLU is added instead.
+ *
+ * The form that DIVISION and BLPA were published with (raw_shortcut) has that convolution take the block's input as it
+ * is, the stride in conv1 instead of conv2, and a bias in conv3. */
 #include "models/models.h"
 
 enum { EXPANSION = 4 };
 
-/* Batch norm, ReLU and convolution number `number` of a block. `active` gets what the convolution takes. */
-static dv_value norm_convolution(dv_graph *graph, const dv_model_shape *shape, const char *block, int number,
-                                 dv_value x, size_t channels, size_t kernel, size_t stride, dv_value *active) {
+/* Batch norm and ReLU number `number` of a block. */
+static dv_value activate(dv_graph *graph, const char *block, int number, dv_value x) {
     char name[DV_LAYER_NAME_BYTES];
     x = dv_graph_batch_norm(graph, dv_layer_name(name, "%sbn%d", block, number), x);
-    x = dv_graph_relu(graph, dv_layer_name(name, "%srelu%d", block, number), x);
-    if (active)
-        *active = x;
-    return dv_add_convolution(graph, shape, dv_layer_name(name, "%sconv%d", block, number), x, channels, kernel,
-                              stride);
+    return dv_graph_relu(graph, dv_layer_name(name, "%srelu%d", block, number), x);
+}
+
+/* Its convolution of that number. */
+static dv_value convolution(dv_graph *graph, const dv_model_shape *shape, const char *block, int number, dv_value x,
+                            size_t channels, size_t kernel, size_t stride, bool bias) {
+    char name[DV_LAYER_NAME_BYTES];
+    dv_layer_name(name, "%sconv%d", block, number);
+    const dv_convolution_options options = {.channels = channels,
+                                            .window = dv_window_square(kernel, stride, kernel / 2),
+                                            .groups = 1,
+                                            .bias = bias,
+                                            .first_weights = shape->first_weights};
+    return dv_graph_convolution(graph, name, x, &options);
 }
 
 static dv_value add_block(dv_graph *graph, const dv_model_shape *shape, const char *block, dv_value x, size_t width,
                           size_t stride, bool project) {
     char name[DV_LAYER_NAME_BYTES];
     size_t out = width * EXPANSION;
-    dv_value active, same = x;
-    dv_value y = norm_convolution(graph, shape, block, 1, x, width, 1, 1, &active);
-    y = norm_convolution(graph, shape, block, 2, y, width, 3, stride, NULL);
-    y = norm_convolution(graph, shape, block, 3, y, out, 1, 1, NULL);
+    bool raw = shape->raw_shortcut;
+    dv_value active = activate(graph, block, 1, x), same = x;
+    dv_value y = convolution(graph, shape, block, 1, active, width, 1, raw ? stride : 1, false);
+    y = convolution(graph, shape, block, 2, activate(graph, block, 2, y), width, 3, raw ? 1 : stride, false);
+    y = convolution(graph, shape, block, 3, activate(graph, block, 3, y), out, 1, 1, raw);
     if (project)
-        same = dv_add_convolution(graph, shape, dv_layer_name(name, "%sdownsample.0", block), active, out, 1, stride);
+        same = dv_add_convolution(graph, shape, dv_layer_name(name, raw ? "%sshortcut" : "%sdownsample.0", block),
+                                  raw ? x : active, out, 1, stride);
     return dv_graph_sum(graph, dv_layer_name(name, "%sadd", block), y, same);
 }
 
