@@ -5,8 +5,9 @@
  *
  * check_layer compares every gradient with central finite differences of a random linear functional of the
  * output, and then holds every other way of running the layer to the first: recomputed, accumulating, in place, with
- * inputs that were packed, with gradients that are not wanted, in bf16, in memory for twice as many images, on 1, 2 and
- * 5 threads and with every instruction set. A case names the kind, its options and the shapes of its inputs, in f32. */
+ * inputs that were packed, with gradients that are not wanted, with parameters that are frozen, in bf16, in memory for
+ * twice as many images, on 1, 2 and 5 threads and with every instruction set. A case names the kind, its options and
+ * the shapes of its inputs, in f32; parameters can be frozen, and then what is not needed for them is not there. */
 #ifndef DV_TESTS_GRADIENT_H
 #define DV_TESTS_GRADIENT_H
 
@@ -24,6 +25,7 @@ typedef struct layer_case {
     const void *options;
     size_t input_count;
     dv_map inputs[BENCH_MAX_INPUTS]; /* f32, NHWC */
+    unsigned frozen;                 /* bit p: parameter p is not trained */
     float step;                      /* of the finite difference; 0: 2^-8 */
     float tolerance;                 /* of a gradient, relative to the norm of its array; 0: 2e-3 */
     float bf16_tolerance;            /* of anything in bf16, relative to the norm of its array; 0: 3e-2 */
@@ -64,6 +66,7 @@ typedef struct bench {
     size_t images; /* that there are; the maps may have room for more, which are NaN */
     dv_layer layer;
     dv_layer_arrays arrays;
+    unsigned trained; /* bit p: parameter p */
     dv_map maps[BENCH_MAX_INPUTS];
     void *inputs[BENCH_MAX_INPUTS]; /* values as given */
 } bench;
@@ -140,10 +143,13 @@ static inline void bench_init_planned(bench *b, const layer_case *of, size_t pla
                           .inputs = b->maps,
                           .input_need_mask = ~0u};
     assert_ok(of->kind->infer(&b->layer, &error));
+    b->trained = ((1u << b->layer.parameter_count) - 1) & ~of->frozen;
+    b->arrays.frozen = b->layer.parameter_count > 0 && b->trained == 0;
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
         size_t count = b->layer.parameters[p].count;
         b->arrays.parameters[p] = bench_fill(DV_F32, count, 11 + p, true);
-        b->arrays.gradients[p] = bench_fill(DV_F32, count, 17 + p, false);
+        if (b->trained >> p & 1)
+            b->arrays.gradients[p] = bench_fill(DV_F32, count, 17 + p, false);
     }
     for (size_t p = 0; p < b->layer.buffer_count; p++)
         b->arrays.buffers[p] = guarded_new(b->layer.buffers[p].count * sizeof(float));
@@ -168,7 +174,8 @@ static inline void bench_destroy(bench *b) {
         guarded_free(b->inputs[i], dv_map_bytes(&b->maps[i]));
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
         guarded_free(b->arrays.parameters[p], b->layer.parameters[p].count * sizeof(float));
-        guarded_free(b->arrays.gradients[p], b->layer.parameters[p].count * sizeof(float));
+        if (b->arrays.gradients[p])
+            guarded_free(b->arrays.gradients[p], b->layer.parameters[p].count * sizeof(float));
     }
     for (size_t p = 0; p < b->layer.buffer_count; p++)
         guarded_free(b->arrays.buffers[p], b->layer.buffers[p].count * sizeof(float));
@@ -265,7 +272,7 @@ static inline void bench_memory_init(const bench *b, const bench_mode *mode, ben
             store_element(b->type, m->diff_inputs[i], j, bench_before(i, j, bench_elements(b, &b->maps[i])));
     }
     m->output = guarded_new(dv_map_bytes(&layer->output));
-    m->saved = guarded_new(layer->saved_bytes);
+    m->saved = guarded_new(dv_layer_saved_bytes(layer, b->trained));
     m->forward_workspace = guarded_new(layer->forward_workspace_bytes);
     m->backward_workspace = guarded_new(layer->backward_workspace_bytes);
     m->mask = guarded_new(bench_mask_bytes(b));
@@ -281,7 +288,7 @@ static inline void bench_memory_free(const bench *b, bench_memory *m) {
             guarded_free(m->packed[i], m->packed_bytes[i]);
     }
     guarded_free(m->output, dv_map_bytes(&layer->output));
-    guarded_free(m->saved, layer->saved_bytes);
+    guarded_free(m->saved, dv_layer_saved_bytes(layer, b->trained));
     guarded_free(m->forward_workspace, layer->forward_workspace_bytes);
     guarded_free(m->backward_workspace, layer->backward_workspace_bytes);
     guarded_free(m->mask, bench_mask_bytes(b));
@@ -343,7 +350,7 @@ static inline void bench_backward(bench *b, const bench_mode *mode, bench_memory
     bool accumulate[BENCH_MAX_INPUTS];
     for (size_t i = 0; i < b->of->input_count; i++) {
         inputs[i] = bench_keep(b, mode, m, i);
-        if (dv_layer_needs_input(&b->layer, i))
+        if (dv_layer_input_need(&b->layer, i, b->trained) != DV_NEED_NOTHING)
             needed[i] = &inputs[i];
         diffs[i] = mode->diff_in_place == (int)i + 1 ? m->diff_output : m->diff_inputs[i];
         if (mode->unwanted >> i & 1)
@@ -419,6 +426,8 @@ static inline void bench_collect_gradients(bench *b, const bench_mode *mode, ben
     }
     for (size_t p = 0; p < b->layer.parameter_count; p++) {
         size_t count = b->layer.parameters[p].count;
+        if (!b->arrays.gradients[p])
+            continue;
         bench_add(result, "gradient of parameter", p, DV_F32, b->arrays.gradients[p], count);
         for (size_t j = 0; mode->accumulate && j < count; j++)
             result->arrays[result->count - 1].numbers[j] -= bench_number(17 + p, j, count);
@@ -431,7 +440,7 @@ static inline bench_result bench_run(bench *b, const bench_mode *mode) {
     bench_result result = {0};
     bench_memory_init(b, mode, &m);
     for (size_t p = 0; p < b->layer.parameter_count; p++)
-        for (size_t j = 0; j < b->layer.parameters[p].count; j++)
+        for (size_t j = 0; b->arrays.gradients[p] && j < b->layer.parameters[p].count; j++)
             b->arrays.gradients[p][j] = mode->accumulate ? bench_number(17 + p, j, b->layer.parameters[p].count) : 0;
     void *output = bench_forward(b, mode, &m);
     bench_add(&result, "output", 0, b->type, output, bench_elements(b, &b->layer.output));
@@ -564,7 +573,7 @@ static inline void bench_check_modes(bench *b, const bench_result *plain) {
 /* Inputs that were packed: exactly, and with loss against the same loss without packing. */
 static inline void bench_check_packed(bench *b, const bench_result *plain) {
     static const char *const lossy[] = {"division", "division:bits=4,dither=subtractive"};
-    if (b->layer.input_need != DV_NEED_NUMBERS)
+    if (dv_layer_input_need(&b->layer, 0, b->trained) != DV_NEED_NUMBERS)
         return;
     bench_expect(b, "packed exactly", (bench_mode){.codec = "exact"}, plain, 1e-5);
     for (size_t c = 0; c < 2; c++) {
@@ -589,9 +598,28 @@ static inline void bench_check_planned(const bench *b, const bench_result *plain
     bench_expect(&larger, "half of the images, accumulated", (bench_mode){.accumulate = true}, plain, rounding);
     bench_expect(&larger, "half of the images, in parts", (bench_mode){.unwanted = 1, .mask_from_output = true}, plain,
                  rounding);
-    if (b->layer.input_need == DV_NEED_NUMBERS)
+    if (dv_layer_input_need(&b->layer, 0, b->trained) == DV_NEED_NUMBERS)
         bench_expect(&larger, "half of the images, packed", (bench_mode){.codec = "exact"}, plain, rounding);
     bench_destroy(&larger);
+}
+
+/* Parameters that are frozen change nothing for the others and for the inputs; but for a whole layer that has running
+ * statistics, which it takes then. */
+static inline void bench_check_frozen(const bench *b, const bench_result *plain) {
+    layer_case of = *b->of;
+    unsigned all = (1u << b->layer.parameter_count) - 1;
+    for (of.frozen = 1; of.frozen <= all && b->of->frozen == 0; of.frozen++) {
+        bench frozen;
+        if (of.frozen == all && b->layer.buffer_count > 0)
+            continue;
+        bench_init(&frozen, &of, b->type, true);
+        double rounding = b->type == DV_F32 ? 1e-5 : 2e-2;
+        bench_expect(&frozen, "frozen", (bench_mode){0}, plain, of.library_order ? 1e-5 : 0);
+        bench_expect(&frozen, "frozen, accumulated", (bench_mode){.accumulate = true}, plain, rounding);
+        bench_expect(&frozen, "frozen, the input's gradient not wanted", (bench_mode){.unwanted = ~0u}, plain,
+                     of.library_order ? 1e-5 : 0);
+        bench_destroy(&frozen);
+    }
 }
 
 /* The same bits on any number of threads and with any instruction set, unless a library sees to that. */
@@ -629,6 +657,7 @@ static inline void check_modes(const layer_case *of, dv_type type) {
     bench_check_modes(&b, &plain);
     bench_check_packed(&b, &plain);
     bench_check_planned(&b, &plain);
+    bench_check_frozen(&b, &plain);
     bench_check_machines(&b, &plain);
     bench_result_free(&plain);
     bench_destroy(&b);

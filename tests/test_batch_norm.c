@@ -45,6 +45,36 @@ static void passes_on_large_shapes(void **state) {
         }
 }
 
+/* An affine map by the running statistics, which stay as they are: neither x nor saved bytes are there in backward. */
+static void frozen_passes_all_checks(void **state) {
+    (void)state;
+    for (int variant = 0; variant < 4; variant++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            dv_batch_norm_options options = {1e-5f, 0.1f, variant & 1, variant & 2};
+            layer_case c = with(&shapes[i], &options);
+            c.frozen = 3;
+            check_layer(&c);
+            c = with(&large_shapes[i % (sizeof large_shapes / sizeof *large_shapes)], &options);
+            c.frozen = 3;
+            check_layer_modes(&c);
+        }
+}
+
+/* In training it does what it does in inference, also with one value per channel. */
+static void frozen_is_inference(void **state) {
+    (void)state;
+    static const dv_map one = {DV_F32, DV_NHWC, 1, 5, 0, {0}};
+    const dv_batch_norm_options options = {1e-5f, 0.1f, false, true};
+    layer_case c = with(&one, &options);
+    c.frozen = 3;
+    bench b;
+    bench_init(&b, &c, DV_F32, false);
+    bench_result inference = bench_run(&b, &(bench_mode){.inference = true});
+    bench_expect(&b, "trained", (bench_mode){0}, &inference, 0);
+    bench_result_free(&inference);
+    bench_destroy(&b);
+}
+
 /* Images of half a megabyte are recomputed four at a time: seven are a four and a three, and do not begin at a multiple
  * of either. */
 static void recomputes_in_steps(void **state) {
@@ -225,6 +255,7 @@ static void refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_all_checks),          cmocka_unit_test(passes_on_large_shapes),
+        cmocka_unit_test(frozen_passes_all_checks),   cmocka_unit_test(frozen_is_inference),
         cmocka_unit_test(recomputes_in_steps),        cmocka_unit_test(recomputed_by_bits_alone),
         cmocka_unit_test(statistics_are_pytorchs),    cmocka_unit_test(far_from_zero),
         cmocka_unit_test(values_that_are_not_finite), cmocka_unit_test(refuses),

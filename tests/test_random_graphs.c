@@ -14,6 +14,7 @@ enum {
     DRAWS = 100,
     DIRECTIONS = 3,
     ENOUGH_STEPS = 7,
+    FREEZE_BYTES = 4096,
     BATCH_NUMBER = 7,
     MOST_FAULTS = 20,
     MOST_ARRAYS = 128,
@@ -53,10 +54,11 @@ typedef struct subject {
     uint64_t seed;
     dv_type type;
     dv_graph *graph;
-    size_t count; /* of the parameters' elements */
-    double loss;  /* of `none` */
-    float *exact; /* [count] gradients of `none` */
-    bool flat;    /* some channels have next to no variance: see has_flat_channels */
+    char freeze[FREEZE_BYTES]; /* what is not trained, as dv_plan_options has it */
+    size_t count;              /* of the trained parameters' elements */
+    double loss;               /* of `none` */
+    float *exact;              /* [count] gradients of `none` */
+    bool flat;                 /* some channels have next to no variance: see has_flat_channels */
 } subject;
 
 static size_t faults;
@@ -73,6 +75,8 @@ static void describe(const subject *s) {
         const dv_layer *layer = &s->graph->layers[i].layer;
         print_message("    %-28s %-24s %s\n", layer->name, layer->kind->name, dv_shape(&layer->output).text);
     }
+    if (*s->freeze)
+        print_message("    frozen: %s\n", s->freeze);
 }
 
 /* Tells of a fault and goes on: one that many graphs have is easier to find than one of one graph. */
@@ -94,22 +98,42 @@ typedef struct running {
     dv_run *run;
 } running;
 
-/* Parameters begin as they do, but with something added: batch norms would all be alike. */
-static void vary_parameters(const subject *s, dv_run *run) {
+/* Whether array `k` of a run is of a layer that is frozen. */
+static bool is_of_frozen(running r, size_t k) {
+    size_t i = 0;
+    for (const dv_graph_layer *node = r.plan->graph->layers;; node++, i++) {
+        size_t arrays = node->layer.parameter_count + node->layer.buffer_count;
+        if (k < arrays)
+            return dv_plan_is_frozen(r.plan, (int)i);
+        k -= arrays;
+    }
+}
+
+static bool is_statistic(const dv_run_parameter *p) {
+    return strstr(p->name, ".running_") != NULL;
+}
+
+/* Parameters begin as they do, but with something added: batch norms would all be alike. So do the running statistics
+ * of those that are frozen, which use them. */
+static void vary_parameters(const subject *s, running r) {
     const dv_run_parameter *p;
-    dice d = dice_of(s->seed, 2);
-    for (size_t k = 0; (p = dv_run_parameter_at(run, k)); k++)
-        for (size_t i = 0; p->gradient && i < p->count; i++)
-            p->data[i] += 0.2f * roll_number(&d);
+    dice d = dice_of(s->seed, 2), of_statistics = dice_of(s->seed, 8);
+    for (size_t k = 0; (p = dv_run_parameter_at(r.run, k)); k++)
+        for (size_t i = 0; i < p->count; i++)
+            if (!is_statistic(p))
+                p->data[i] += 0.2f * roll_number(&d);
+            else if (is_of_frozen(r, k))
+                p->data[i] += 0.2f * roll_number(&of_statistics);
 }
 
 static running start(const subject *s, const char *method, const dv_guard_options *guard) {
     running r;
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
+    options.freeze = s->freeze;
     assert_ok(dv_plan_new_guarded(s->graph, &options, guard, &r.plan, &error));
     assert_ok(dv_run_new(r.plan, s->seed, &r.run, &error));
-    vary_parameters(s, r.run);
+    vary_parameters(s, r);
     return r;
 }
 
@@ -169,11 +193,11 @@ static float *gradients_of(const subject *s, running r) {
 
 /* Whether a batch norm has had next to no variance in the first step of a run: gradients before it are hundreds of
  * times those behind it, and what is left of their sums in bf16 is rounding. */
-static bool has_flat_channels(dv_run *run) {
+static bool has_flat_channels(running r) {
     const dv_run_parameter *p;
     const float momentum = 0.1f, least = 1e-3f;
-    for (size_t k = 0; (p = dv_run_parameter_at(run, k)); k++)
-        for (size_t i = 0; strstr(p->name, "running_var") && i < p->count; i++)
+    for (size_t k = 0; (p = dv_run_parameter_at(r.run, k)); k++)
+        for (size_t i = 0; strstr(p->name, "running_var") && !is_of_frozen(r, k) && i < p->count; i++)
             if (p->data[i] < 1 - momentum + momentum * least)
                 return true;
     return false;
@@ -264,6 +288,74 @@ static void check_method(const subject *s, const char *method, bool learns, doub
     check_inference(s, fresh);
     free(found);
     stop(fresh);
+}
+
+/* ---- frozen layers --------------------------------------------------------------------------- */
+
+/* Adds a name to the list of what is not trained. */
+static void add_frozen(subject *s, const char *layer, const char *parameter) {
+    size_t length = strlen(s->freeze);
+    int written = snprintf(s->freeze + length, FREEZE_BYTES - length, "%s%s%s%s", length ? "," : "", layer,
+                           *parameter ? "." : "", parameter);
+    assert_true(written >= 0 && (size_t)written < FREEZE_BYTES - length);
+}
+
+/* Some layers, and some parameters of others, but never the last parameter. Often a part at the beginning. */
+static void choose_frozen(subject *s) {
+    dice d = dice_of(s->seed, 7);
+    size_t left = 0, first = chance(&d, 50) ? roll(&d, 0, s->graph->layer_count) : 0;
+    for (size_t i = 0; i < s->graph->layer_count; i++)
+        left += s->graph->layers[i].layer.parameter_count;
+    for (size_t i = 0; i < s->graph->layer_count; i++) {
+        const dv_layer *layer = &s->graph->layers[i].layer;
+        bool whole = (i < first || chance(&d, 30)) && left > layer->parameter_count && layer->parameter_count > 0;
+        if (whole)
+            add_frozen(s, layer->name, "");
+        for (size_t k = 0; k < layer->parameter_count; k++)
+            if (left-- > 1 && !whole && chance(&d, 10))
+                add_frozen(s, layer->name, layer->parameters[k].name);
+    }
+}
+
+/* What is frozen, parameters and running statistics, is as it was at first, and has no more than itself. */
+static void check_unmoved(const subject *s, running r) {
+    running first = start(s, "none", &unguarded);
+    const dv_run_parameter *now, *then;
+    for (size_t k = 0; (now = dv_run_parameter_at(r.run, k)) && (then = dv_run_parameter_at(first.run, k)); k++) {
+        if (!is_of_frozen(r, k))
+            continue;
+        if (now->gradient || now->optimizer || now->average)
+            complain(s, "%s is frozen, and has a gradient, optimizer's arrays or an average", now->name);
+        if (memcmp(now->data, then->data, now->count * sizeof(float)) != 0)
+            complain(s, "%s is frozen, and has moved", now->name);
+    }
+    stop(first);
+}
+
+/* Whether a batch norm is frozen, and so computes something else than it does in training. */
+static bool has_frozen_norm(running r) {
+    const dv_run_parameter *p;
+    for (size_t k = 0; (p = dv_run_parameter_at(r.run, k)); k++)
+        if (is_statistic(p) && is_of_frozen(r, k))
+            return true;
+    return false;
+}
+
+/* Where no batch norm is frozen, the loss is that of the whole network, and so are the gradients of what is trained. */
+static void check_whole(const subject *s, running frozen) {
+    subject whole = *s;
+    const dv_run_parameter *p, *q;
+    if (has_frozen_norm(frozen))
+        return;
+    *whole.freeze = '\0';
+    running other = start(&whole, "none", &unguarded);
+    double loss = step(&whole, other);
+    if (loss != s->loss)
+        complain(s, "loss %.17g, and %.17g if nothing is frozen", s->loss, loss);
+    for (size_t k = 0; (p = dv_run_parameter_at(frozen.run, k)) && (q = dv_run_parameter_at(other.run, k)); k++)
+        if (p->gradient && memcmp(p->gradient, q->gradient, p->count * sizeof(float)) != 0)
+            complain(s, "gradient of %s: another than if nothing is frozen", p->name);
+    stop(other);
 }
 
 /* ---- finite differences ---------------------------------------------------------------------- */
@@ -498,11 +590,17 @@ static void check_graph(uint64_t seed) {
     print_message("graph of seed %llu: %s, %zu layers\n", (unsigned long long)seed, dv_type_name(s.type),
                   s.graph->layer_count);
     fflush(stdout); /* whatever happens, it is known where */
+    if (chance(&d, 40))
+        choose_frozen(&s);
     running exact = start(&s, "none", &unguarded);
     s.count = gradients(exact.run, NULL);
     s.loss = step(&s, exact);
     s.exact = gradients_of(&s, exact);
-    s.flat = has_flat_channels(exact.run);
+    s.flat = has_flat_channels(exact);
+    if (*s.freeze) {
+        check_unmoved(&s, exact);
+        check_whole(&s, exact);
+    }
     for (size_t i = 0; i < EXACT_METHODS; i++)
         check_method(&s, exact_methods[i], false, 0);
     for (size_t i = 0; i < PACKED_METHODS; i++)

@@ -95,6 +95,15 @@ typedef struct dv_plan_options {
     int average;         /* 1: room for a running average of each parameter and running statistic */
     int inference;       /* forward only: nothing is kept, no gradients */
     const char *spill;   /* folder of the file that values lie in, if the method uses one; NULL: /var/tmp */
+
+    /* What is not trained, in training: globs (fnmatch) of names with commas between them, "conv1,bn1,layer[12]". A
+     * glob names a parameter if it matches its name or a beginning of it that ends at a dot: "fc" stands for fc.weight
+     * and fc.bias, "layer1" for everything in it. Frozen parameters have no gradient and no optimizer's arrays, and
+     * nothing is kept for a backward that is not run. A batch norm that is frozen, weight and bias, uses its running
+     * statistics and does not move them. Dropout is random as ever. NULL or "": everything is trained. Read by
+     * dv_plan_new alone.
+     */
+    const char *freeze;
 } dv_plan_options;
 
 DV_API dv_plan_options dv_plan_options_default(void);
@@ -110,6 +119,7 @@ typedef struct dv_plan_row {
     const char *keeper;      /* how its output is kept: "exact", "packed + mask", "recomputed", "mask", "-" */
     size_t kept_bytes;       /* of the output, with its mask */
     size_t saved_bytes;      /* what the layer itself saves: statistics, indices, masks */
+    size_t frozen_bytes;     /* of its parameters, those that are not trained; 0 in inference */
     double bits_per_element; /* of the output, kept */
 } dv_plan_row;
 
@@ -117,6 +127,7 @@ typedef struct dv_plan_row {
 typedef struct dv_plan_summary {
     size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics and the method's
                                                          state, and averages count as the optimizer's */
+    size_t frozen;                                    /* of the parameters: those that are not trained */
     size_t activations;                               /* all that is kept when forward ends */
     size_t workspace;                                 /* planned - activations - the permanent parts */
     size_t planned;                                   /* in all: the arena */
@@ -163,9 +174,9 @@ typedef struct dv_run_parameter {
     int rank;
     size_t shape[5], count;
     float *data;      /* [count] */
-    float *gradient;  /* [count]; NULL for running statistics and in inference */
+    float *gradient;  /* [count]; NULL for running statistics, for what is frozen and in inference */
     float *optimizer; /* [optimizer_slots][count]; NULL likewise */
-    float *average;   /* [count]; NULL unless planned, and in inference */
+    float *average;   /* [count]; NULL unless planned, and for what is frozen, whose average it is itself */
 } dv_run_parameter;
 
 /* What a step measured. */

@@ -47,7 +47,7 @@ static void find_places(const dv_plan *plan, place *places) {
         bool read = dv_is_read(v->numbers_read) || dv_is_read(v->mask_read);
         size_t bytes = dv_map_bytes(&graph->values[node->output].map);
         places[i] = (place){.separates = alive == 1 && graph->values[node->output].last_user > i,
-                            .kept = (read ? bytes : 0) + (plan->layers[i].backward ? node->layer.saved_bytes : 0),
+                            .kept = (read ? bytes : 0) + (plan->layers[i].backward ? dv_plan_saved_bytes(plan, i) : 0),
                             .output = bytes};
     }
 }
@@ -56,11 +56,11 @@ static void find_places(const dv_plan *plan, place *places) {
 
 /* Cuts where a number of segments is asked for: behind separating layers, each as soon as its segment has its share of
  * the bytes. Sets `cut` of the layers that end a segment. */
-static void cut_evenly(place *places, size_t count, size_t segments) {
+static void cut_evenly(place *places, int count, size_t segments) {
     size_t all = 0, inside = 0;
-    for (size_t i = 0; i < count; i++)
+    for (int i = 0; i < count; i++)
         all += places[i].kept;
-    for (size_t i = 0; i + 1 < count; i++) {
+    for (int i = 0; i + 1 < count; i++) {
         inside += places[i].kept;
         places[i].cut = places[i].separates && inside >= all / segments;
         inside = places[i].cut ? 0 : inside;
@@ -107,10 +107,17 @@ static void cut_best(place *places, int count) {
         places[i].cut = true;
 }
 
-/* All segments but the last. */
-static void replay_segments(dv_plan *plan, const place *places) {
+/* The first layer that has a backward: what is frozen before it is not run again. */
+static int first_backward(const dv_plan *plan) {
     int first = 0;
-    for (int i = 0; i < (int)plan->graph->layer_count; i++)
+    while (first < (int)plan->graph->layer_count && !plan->layers[first].backward)
+        first++;
+    return first;
+}
+
+/* All segments but the last. */
+static void replay_segments(dv_plan *plan, const place *places, int first) {
+    for (int i = first; i < (int)plan->graph->layer_count; i++)
         if (places[i].cut) {
             dv_plan_replay(plan, first, i);
             first = i + 1;
@@ -126,11 +133,12 @@ static dv_status choose(dv_plan *plan, dv_error *error) {
     if (!places)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     find_places(plan, places);
+    int first = first_backward(plan), count = (int)plan->graph->layer_count - first;
     if (plan->method.options[SEGMENTS] > 0)
-        cut_evenly(places, plan->graph->layer_count, (size_t)plan->method.options[SEGMENTS]);
+        cut_evenly(places + first, count, (size_t)plan->method.options[SEGMENTS]);
     else
-        cut_best(places, (int)plan->graph->layer_count);
-    replay_segments(plan, places);
+        cut_best(places + first, count);
+    replay_segments(plan, places, first);
     free(places);
     dv_plan_choose(plan, keep);
     return DV_OK;

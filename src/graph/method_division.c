@@ -45,21 +45,23 @@ static bool is_joined(const dv_graph *graph, dv_value value) {
 }
 
 /* A later layer's backward needs its numbers. */
-static bool is_needed(const dv_graph *graph, dv_value value) {
-    const dv_graph_value *v = &graph->values[value];
+static bool is_needed(const dv_plan *plan, dv_value value) {
+    const dv_graph_value *v = &plan->graph->values[value];
     for (int i = v->producer + 1; i <= v->last_user; i++) {
-        const dv_graph_layer *node = &graph->layers[i];
+        const dv_graph_layer *node = &plan->graph->layers[i];
         for (size_t k = 0; k < node->layer.input_count; k++)
-            if (node->inputs[k] == value && node->layer.input_need == DV_NEED_NUMBERS &&
-                dv_layer_needs_input(&node->layer, k))
+            if (node->inputs[k] == value && dv_plan_input_need(plan, i, k) == DV_NEED_NUMBERS)
                 return true;
     }
     return false;
 }
 
-static const dv_graph_layer *norm_of(const dv_graph *graph, dv_value value) {
-    const dv_graph_layer *node = producer_of(graph, value);
-    return node && node->layer.kind->normalises ? node : NULL;
+/* The batch norm that made the value. One that is frozen does not read its input again: to recompute its output would
+ * keep that in the output's place, with twice the bits. */
+static const dv_graph_layer *norm_of(const dv_plan *plan, dv_value value) {
+    const dv_graph_layer *node = producer_of(plan->graph, value);
+    return node && node->layer.kind->normalises && !dv_plan_is_frozen(plan, plan->graph->values[value].producer) ? node
+                                                                                                                 : NULL;
 }
 
 /* A batch norm's output is recomputed from at most so many values: noise and time grow with them. The blocks of a stage
@@ -69,14 +71,14 @@ enum { MOST_SOURCES = 4 };
 /* The values that this one would be recomputed from: what its batch norm normalises (a concatenation counts as one),
  * and those of what it adds. 0 if it must be kept: no batch norm made it, or one behind another; it takes too many, or
  * one that nobody else needs. */
-static int count_sources(const dv_graph *graph, dv_value value) {
-    const dv_graph_layer *norm = norm_of(graph, value);
-    if (!norm || norm_of(graph, norm->inputs[0]))
+static int count_sources(const dv_plan *plan, dv_value value) {
+    const dv_graph_layer *norm = norm_of(plan, value);
+    if (!norm || norm_of(plan, norm->inputs[0]))
         return 0;
     if (norm->layer.input_count == 1)
         return 1;
-    int added = count_sources(graph, norm->inputs[1]);
-    if (added == 0 && is_needed(graph, norm->inputs[1]))
+    int added = count_sources(plan, norm->inputs[1]);
+    if (added == 0 && is_needed(plan, norm->inputs[1]))
         added = 1;
     return added > 0 && added < MOST_SOURCES ? added + 1 : 0;
 }
@@ -125,7 +127,7 @@ static void keep(dv_plan *plan, dv_value value) {
     const dv_map *map = &plan->graph->values[value].map;
     bool flat = dv_map_image_elements(map) == map->channels;
     bool norms = plan->method.options[RECOMPUTE] == NORMS;
-    if (is_joined(plan->graph, value) || (!flat && norms && count_sources(plan->graph, value) > 0)) {
+    if (is_joined(plan->graph, value) || (!flat && norms && count_sources(plan, value) > 0)) {
         dv_plan_keep(plan, value, &dv_keep_recomputed);
         strengthen_sources(plan, value);
     } else if (!flat && plan->method.options[SPILL] == ON && dv_plan_can_spill(plan, value)) {

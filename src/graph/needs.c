@@ -10,7 +10,7 @@ static void find_backward(dv_plan *plan) {
     const dv_graph *graph = plan->graph;
     for (size_t i = 0; i < graph->layer_count; i++) {
         const dv_graph_layer *node = &graph->layers[i];
-        bool wanted = node->layer.parameter_count > 0;
+        bool wanted = plan->layers[i].trained != 0;
         for (size_t k = 0; k < node->layer.input_count; k++)
             wanted = wanted || plan->values[node->inputs[k]].wants_diff;
         plan->layers[i].backward = wanted && !plan->options.inference;
@@ -45,8 +45,7 @@ static void ask_for_layer(dv_plan *plan, int i) {
     const dv_graph_layer *node = &plan->graph->layers[i];
     ask(&plan->values[node->output], node->layer.output_need, i);
     for (size_t k = 0; k < node->layer.input_count; k++)
-        if (dv_layer_needs_input(&node->layer, k))
-            ask(&plan->values[node->inputs[k]], node->layer.input_need, i);
+        ask(&plan->values[node->inputs[k]], dv_plan_input_need(plan, i, k), i);
 }
 
 /* ---- how it survives ------------------------------------------------------------------------- */

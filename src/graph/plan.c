@@ -138,7 +138,7 @@ static dv_status plan_forward(dv_plan *plan, dv_error *error) {
         int taken_over = can_run_in_place(plan, i) ? plan->values[node->inputs[0]].data : DV_NO_PIECE;
         DV_TRY(plan_value(plan, node->output, at, taken_over, error));
         layer->forward_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes, at, at);
-        layer->saved = dv_plan_book(plan, node->layer.saved_bytes, at, until);
+        layer->saved = dv_plan_book(plan, dv_plan_saved_bytes(plan, i), at, until);
     }
     return DV_OK;
 }
@@ -172,7 +172,7 @@ static dv_status plan_replay(dv_plan *plan, int i, dv_error *error) {
     v->again = plan_data(plan, node->output, at, again_until(plan, node->output, at),
                          can_replay_in_place(plan, i) ? plan->values[node->inputs[0]].again : DV_NO_PIECE);
     layer->replay_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes, at, at);
-    layer->saved_again = dv_plan_book(plan, node->layer.saved_bytes, at, later(at, layer->backward_at));
+    layer->saved_again = dv_plan_book(plan, dv_plan_saved_bytes(plan, i), at, later(at, layer->backward_at));
     return DV_OK;
 }
 
@@ -234,13 +234,13 @@ static void plan_backward(dv_plan *plan) {
 
 /* ---- what is permanent --------------------------------------------------------------------- */
 
-/* A parameter, and in training its gradient, the optimizer's arrays and its average. */
+/* A parameter, and if it is trained its gradient, the optimizer's arrays and its average. */
 static void plan_parameter(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t bytes) {
     dv_plan_summary *totals = &plan->totals;
     size_t slots = bytes * (size_t)plan->options.optimizer_slots, average = plan->options.average ? bytes : 0;
     layer->data[k] = book_permanent(plan, bytes);
     totals->parameters += bytes;
-    if (plan->options.inference)
+    if (!(layer->trained >> k & 1))
         return;
     layer->gradient[k] = book_permanent(plan, bytes);
     totals->gradients += bytes;
@@ -249,8 +249,9 @@ static void plan_parameter(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t
     totals->optimizer += slots + average;
 }
 
+/* A running statistic, and its average if it moves. */
 static void plan_buffer(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t bytes) {
-    size_t average = plan->options.average && !plan->options.inference ? bytes : 0;
+    size_t average = plan->options.average && layer->trained ? bytes : 0;
     layer->buffers[k] = book_permanent(plan, bytes);
     layer->buffer_average[k] = book_permanent(plan, average);
     plan->totals.buffers += bytes;
@@ -339,6 +340,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
     if (!allocate(plan))
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    DV_TRY(dv_plan_freeze(plan, error));
     DV_TRY(dv_plan_needs(plan, error));
     DV_TRY(dv_schedule_make(plan, error));
     plan_permanent(plan);

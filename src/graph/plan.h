@@ -1,6 +1,7 @@
 /* A plan: for each value and layer, how it is kept, which pieces of the arena it uses and when. It is made in this
  * order:
  *
+ *     freeze.c      which parameters are trained
  *     needs.c       what backward reads of each value
  *     method.h      the method gives each of these values its keeper
  *     schedule.c    the operations of a step, in their order
@@ -55,7 +56,8 @@ typedef struct dv_value_plan {
 } dv_value_plan;
 
 typedef struct dv_layer_plan {
-    bool backward;                          /* it has one: parameters, or an input that wants a gradient */
+    unsigned trained;                       /* bit k: its parameter k is, and has a gradient */
+    bool backward;                          /* it has one: for these, or for an input that wants a gradient */
     int forward_at, replay_at, backward_at; /* positions in the schedule; -1: never */
     int saved, forward_workspace, backward_workspace;
     int saved_again, replay_workspace; /* of a replay */
@@ -114,6 +116,25 @@ struct dv_plan {
  * would be without; only the arena is larger. */
 dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, const dv_guard_options *guard,
                               dv_plan **plan, dv_error *error);
+
+/* ---- freeze.c -------------------------------------------------------------------------------- */
+
+/* Marks the parameters that are trained: in training all that options.freeze does not name. */
+dv_status dv_plan_freeze(dv_plan *plan, dv_error *error);
+
+/* Layer `i` has parameters, and none of them is trained. */
+static inline bool dv_plan_is_frozen(const dv_plan *plan, int i) {
+    return plan->graph->layers[i].layer.parameter_count > 0 && plan->layers[i].trained == 0;
+}
+
+/* What the backward of layer `i` needs of its input `k`, and what its forward saves for it. */
+static inline dv_need dv_plan_input_need(const dv_plan *plan, int i, size_t k) {
+    return dv_layer_input_need(&plan->graph->layers[i].layer, k, plan->layers[i].trained);
+}
+
+static inline size_t dv_plan_saved_bytes(const dv_plan *plan, int i) {
+    return dv_layer_saved_bytes(&plan->graph->layers[i].layer, plan->layers[i].trained);
+}
 
 /* ---- needs.c --------------------------------------------------------------------------------- */
 

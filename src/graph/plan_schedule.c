@@ -143,6 +143,13 @@ static int where_numbers_are(const dv_value_plan *v) {
 
 static void touch_numbers(list *l, dv_value value);
 
+/* What backward and recomputing read of a layer's arrays: running statistics where the layer is frozen. */
+static void touch_fixed(list *l, int i) {
+    touch_of_layer(l, i, l->plan->layers[i].data, DV_LAYER_MAX_PARAMETERS);
+    if (dv_plan_is_frozen(l->plan, i))
+        touch_of_layer(l, i, l->plan->layers[i].buffers, DV_LAYER_MAX_BUFFERS);
+}
+
 /* A value that its layer makes again, from what is kept of the inputs. */
 static void touch_sources(list *l, dv_value value) {
     const dv_plan *plan = l->plan;
@@ -150,7 +157,7 @@ static void touch_sources(list *l, dv_value value) {
     const dv_graph_layer *node = &plan->graph->layers[producer];
     touch_of_value(l, value, plan->values[value].recompute_workspace);
     touch_of_layer(l, producer, &plan->layers[producer].saved, 1);
-    touch_of_layer(l, producer, plan->layers[producer].data, DV_LAYER_MAX_PARAMETERS);
+    touch_fixed(l, producer);
     for (size_t k = 0; k < node->layer.input_count; k++)
         touch_numbers(l, node->inputs[k]);
 }
@@ -183,8 +190,9 @@ static void (*const touch_need[])(list *l, dv_value value) = {
 
 static void touch_backward_input(list *l, int i, size_t k) {
     const dv_graph_layer *node = &l->plan->graph->layers[i];
-    if (dv_layer_needs_input(&node->layer, k))
-        touch_need[node->layer.input_need](l, node->inputs[k]);
+    dv_need need = dv_plan_input_need(l->plan, i, k);
+    if (need != DV_NEED_NOTHING)
+        touch_need[need](l, node->inputs[k]);
     if (l->plan->values[node->inputs[k]].wants_diff)
         touch_of_value(l, node->inputs[k], l->plan->values[node->inputs[k]].diff);
 }
@@ -200,7 +208,7 @@ static void touch_backward(list *l, int i) {
         touch_backward_input(l, i, k);
     touch_of_layer(l, i, layer->replay_at < 0 ? &layer->saved : &layer->saved_again, 1);
     touch_of_layer(l, i, &layer->backward_workspace, 1);
-    touch_of_layer(l, i, layer->data, DV_LAYER_MAX_PARAMETERS);
+    touch_fixed(l, i);
     touch_of_layer(l, i, layer->gradient, DV_LAYER_MAX_PARAMETERS);
 }
 

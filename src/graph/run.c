@@ -180,7 +180,8 @@ size_t dv_run_fewest_images(const dv_run *run) {
     const dv_graph *graph = run->plan->graph;
     size_t fewest = 1;
     for (size_t i = 0; i < graph->layer_count; i++)
-        fewest = dv_larger(fewest, graph->layers[i].layer.fewest_images);
+        if (!dv_plan_is_frozen(run->plan, (int)i))
+            fewest = dv_larger(fewest, graph->layers[i].layer.fewest_images);
     return fewest;
 }
 

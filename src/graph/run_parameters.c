@@ -69,6 +69,7 @@ static dv_status fill_parameters(dv_run *run, size_t i, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
     const dv_layer_plan *where = &run->plan->layers[i];
     dv_layer_arrays *arrays = &run->arrays[i];
+    arrays->frozen = dv_plan_is_frozen(run->plan, (int)i);
     for (size_t k = 0; k < layer->parameter_count; k++) {
         const dv_parameter *p = &layer->parameters[k];
         arrays->parameters[k] = dv_run_piece(run, where->data[k]);

@@ -22,7 +22,7 @@ static bool must_replay(const dv_plan *plan, const dv_segment *segment, int i) {
         return false; /* it is kept in another way */
     if (dv_is_read(made->numbers_read) || dv_is_read(made->mask_read))
         return true;
-    if (plan->layers[i].backward && node->layer.saved_bytes > 0)
+    if (plan->layers[i].backward && dv_plan_saved_bytes(plan, i) > 0)
         return true;
     for (int j = i + 1; j <= segment->last; j++)
         if (plan->layers[j].replay_at >= 0 && dv_times_taken(&plan->graph->layers[j], node->output) > 0)

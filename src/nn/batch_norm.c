@@ -9,6 +9,10 @@
  * statistics come from one pass over x - shift, where shift is the batch's first pixel, so that a mean far
  * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
  *
+ * Frozen, it is an affine map: mean and istd are the running ones in training too, and
+ *                dx = weight * istd * dz
+ * so that backward reads the mask of y alone, and nothing is saved.
+ *
  * The output can be recomputed from a packed x: without a comparison with zero, so that it is right on average, because
  * the mask says where it was positive.
  *
@@ -67,6 +71,7 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     layer->buffers[RUNNING_VAR] = (dv_buffer){.name = "running_var", .count = channels, .start = 1};
     layer->input_need = DV_NEED_NUMBERS;
     layer->input_need_mask = 1; /* what is added is not needed again */
+    layer->needed_for = 1u << WEIGHT | 1u << BIAS;
     layer->output_need = options->relu ? DV_NEED_MASK : DV_NEED_NOTHING;
     layer->zero_outside_mask = options->relu;
     layer->fewest_images = population(x, 1) > 1 ? 1 : 2; /* one value has no variance */
@@ -278,20 +283,25 @@ static dv_status measure(const dv_layer *layer, const dv_forward *call, const wo
     return DV_OK;
 }
 
-/* What x is multiplied with and moved by: from the batch's statistics, or in inference the running ones. */
+/* 1 / standard deviation of channel `c`, by the running variance. */
+static float running_istd(const dv_layer *layer, const dv_layer_arrays *arrays, size_t c) {
+    double variance = (double)arrays->buffers[RUNNING_VAR][c] + (double)options_of(layer)->epsilon;
+    return (float)(1 / sqrt(variance));
+}
+
+/* What x is multiplied with and moved by: from the batch's statistics, or in inference and if frozen the running ones.
+ */
 static dv_status choose_scales(const dv_layer *layer, const dv_forward *call, const workspace *w, dv_error *error) {
     size_t channels = layer->output.channels;
-    if (call->training)
+    const dv_layer_arrays *arrays = call->arrays;
+    const float *saved = call->training && !arrays->frozen ? call->saved : NULL;
+    if (saved)
         DV_TRY(measure(layer, call, w, call->saved, error));
-    const float *saved = call->saved, *weight = call->arrays->parameters[WEIGHT],
-                *bias = call->arrays->parameters[BIAS];
-    const float *running_mean = call->arrays->buffers[RUNNING_MEAN], *running_var = call->arrays->buffers[RUNNING_VAR];
     for (size_t c = 0; c < channels; c++) {
-        double variance = (double)running_var[c] + (double)options_of(layer)->epsilon;
-        float istd = call->training ? saved[channels + c] : (float)(1 / sqrt(variance));
-        w->mean[c] = call->training ? saved[c] : running_mean[c];
-        w->scale[c] = istd * weight[c];
-        w->offset[c] = bias[c];
+        float istd = saved ? saved[channels + c] : running_istd(layer, arrays, c);
+        w->mean[c] = saved ? saved[c] : arrays->buffers[RUNNING_MEAN][c];
+        w->scale[c] = istd * arrays->parameters[WEIGHT][c];
+        w->offset[c] = arrays->parameters[BIAS][c];
         if (!isfinite(w->mean[c]) || !isfinite(istd))
             return dv_fail(error, DV_ERROR_NONFINITE, "running mean or variance of channel %zu is not finite: %s", c,
                            "the model was not trained, or its training failed");
@@ -340,14 +350,17 @@ static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error
 
 /* ---- recompute ------------------------------------------------------------------------------- */
 
-/* The coefficients of forward, from what it saved: parameters change after backward only. */
-static void choose_saved_scales(const dv_layer *layer, const dv_kept *output, const recompute_space *s) {
+/* The coefficients of forward, from what it saved or the running statistics of a frozen layer, which stay: parameters
+ * change after backward only. */
+static void choose_scales_again(const dv_layer *layer, const dv_kept *output, const recompute_space *s) {
+    const dv_layer_arrays *arrays = output->arrays;
     const float *saved = output->saved;
     size_t channels = layer->output.channels;
     for (size_t c = 0; c < channels; c++) {
-        s->mean[c] = saved[c];
-        s->scale[c] = saved[channels + c] * output->arrays->parameters[WEIGHT][c];
-        s->bias[c] = output->arrays->parameters[BIAS][c];
+        float istd = arrays->frozen ? running_istd(layer, arrays, c) : saved[channels + c];
+        s->mean[c] = arrays->frozen ? arrays->buffers[RUNNING_MEAN][c] : saved[c];
+        s->scale[c] = istd * arrays->parameters[WEIGHT][c];
+        s->bias[c] = arrays->parameters[BIAS][c];
     }
     dv_extend(s->mean, channels);
     dv_extend(s->scale, channels);
@@ -383,7 +396,7 @@ static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t 
         if (options_of(layer)->add)
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
         DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
-        choose_saved_scales(layer, output, &s);
+        choose_scales_again(layer, output, &s);
         normalize_kept(map, &s, x, addend, output->mask ? output->mask + at * dv_mask_stride(map) : NULL, now, to);
     }
     return DV_OK;
@@ -402,25 +415,29 @@ typedef struct source {
 
 /* x is decoded once where the gradient of x will be, if that is to be overwritten; else slice by slice, twice. */
 static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
-    bool direct = call->inputs[0]->exact && (!options_of(layer)->relu || call->output->mask);
+    bool frozen = call->arrays->frozen;
+    bool direct = (frozen || call->inputs[0]->exact) && (!options_of(layer)->relu || call->output->mask);
     void *dx = call->diff_inputs[0];
     source from = {layer, call, w, direct ? call->images : dv_map_slice_images(&layer->output), NULL};
-    if (dx && !call->accumulate[0] && dx != call->diff_output)
+    if (!frozen && dx && !call->accumulate[0] && dx != call->diff_output)
         from.decoded = dx;
     return from;
 }
 
-/* x and mask of a step's images from `first` on. `second`: they were asked for before. */
+/* x and mask of a step's images from `first` on. `second`: they were asked for before. The slope of a frozen layer is
+ * zero, so that any numbers will do for x. */
 static dv_status take_images(const source *from, size_t first, bool second, summands *at, dv_error *error) {
     const dv_map *map = &from->layer->output;
     size_t now = dv_smaller(from->step, from->call->images - first);
     *at = (summands){.map = map, .images = now, .center = from->w->mean};
     void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
-    if (second && from->decoded && !from->call->inputs[0]->exact)
+    at->diff = dv_image(map, from->call->diff_output, first);
+    if (from->call->arrays->frozen)
+        at->x = at->diff;
+    else if (second && from->decoded && !from->call->inputs[0]->exact)
         at->x = buffer;
     else
         DV_TRY(dv_kept_images(from->call->inputs[0], first, now, buffer, &at->x, error));
-    at->diff = dv_image(map, from->call->diff_output, first);
     if (options_of(from->layer)->relu)
         DV_TRY(dv_kept_mask(from->call->output, first, now, from->w->mask, &at->mask, error));
     return DV_OK;
@@ -435,15 +452,40 @@ static void choose_slopes(const dv_layer *layer, const dv_backward *call, const 
     for (size_t c = 0; c < channels; c++) {
         double istd = (double)saved[channels + c], scale = istd * (double)arrays->parameters[WEIGHT][c];
         double sum = w->sums.all[c], product = w->sums.all[channels + c] * istd; /* of dz, of dz * xhat */
-        arrays->gradients[BIAS][c] += (float)sum;
-        arrays->gradients[WEIGHT][c] += (float)product;
+        if (arrays->gradients[BIAS])
+            arrays->gradients[BIAS][c] += (float)sum;
+        if (arrays->gradients[WEIGHT])
+            arrays->gradients[WEIGHT][c] += (float)product;
         w->scale[c] = (float)scale;
         w->slope[c] = (float)(-scale * istd * product / count);
         w->offset[c] = (float)(-scale * sum / count);
     }
-    dv_extend(w->scale, channels);
-    dv_extend(w->slope, channels);
-    dv_extend(w->offset, channels);
+}
+
+/* Sums over the batch, and what follows from them. */
+static dv_status find_slopes(const source *from, dv_error *error) {
+    const workspace *w = from->w;
+    size_t channels = from->layer->output.channels;
+    memcpy(w->mean, from->call->saved, channels * sizeof *w->mean);
+    dv_extend(w->mean, channels);
+    memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
+    for (size_t first = 0; first < from->call->images; first += from->step) {
+        summands at;
+        DV_TRY(take_images(from, first, false, &at, error));
+        sum_images(&at, &w->sums);
+    }
+    choose_slopes(from->layer, from->call, w);
+    return DV_OK;
+}
+
+/* The same of a frozen layer, whose statistics do not depend on the batch. */
+static void choose_frozen_slopes(const source *from) {
+    const workspace *w = from->w;
+    const dv_layer_arrays *arrays = from->call->arrays;
+    for (size_t c = 0; c < from->layer->output.channels; c++) {
+        w->scale[c] = running_istd(from->layer, arrays, c) * arrays->parameters[WEIGHT][c];
+        w->mean[c] = w->slope[c] = w->offset[c] = 0;
+    }
 }
 
 /* Writes the gradients of the images `at`, which start at image `first` of the batch. */
@@ -469,23 +511,18 @@ static void write_gradients(const source *from, const summands *at, size_t first
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
-    const float *saved = call->saved;
-    size_t channels = layer->output.channels, images = call->images;
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
-    memcpy(w.mean, saved, channels * sizeof *saved);
-    dv_extend(w.mean, channels);
-    memset(w.sums.all, 0, 2 * channels * sizeof *w.sums.all);
-
     source from = find_source(layer, call, &w);
-    for (size_t first = 0; first < images; first += from.step) {
-        summands at;
-        DV_TRY(take_images(&from, first, false, &at, error));
-        sum_images(&at, &w.sums);
-    }
-    choose_slopes(layer, call, &w);
+    if (call->arrays->frozen)
+        choose_frozen_slopes(&from);
+    else
+        DV_TRY(find_slopes(&from, error));
+    float *const coefficients[] = {w.mean, w.scale, w.slope, w.offset};
+    for (size_t i = 0; i < sizeof coefficients / sizeof *coefficients; i++)
+        dv_extend(coefficients[i], layer->output.channels);
     bool passed = options_of(layer)->add && call->diff_inputs[1];
-    for (size_t first = 0; (call->diff_inputs[0] || passed) && first < images; first += from.step) {
+    for (size_t first = 0; (call->diff_inputs[0] || passed) && first < call->images; first += from.step) {
         summands at;
         DV_TRY(take_images(&from, first, true, &at, error));
         write_gradients(&from, &at, first);

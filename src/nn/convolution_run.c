@@ -312,13 +312,39 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
     return DV_OK;
 }
 
-/* Adds the weights' gradient of a slice to the parameter's. */
-static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *call, const void *input,
+/* A slice of the input as it was kept. Behind the images that are there it has zeros, in a place of its own. */
+static dv_status load_input(const dv_layer *layer, const dv_backward *call, size_t first, const void **input,
+                            dv_error *error) {
+    convolution *conv = layer->prepared;
+    const dv_map *map = &layer->inputs[0];
+    size_t bytes = dv_map_image_elements(map) * dv_type_bytes(map->type);
+    size_t slice = conv->backward_images, count = there(call->images, first, slice);
+    char *buffer = (char *)call->workspace + conv->backward.kept;
+    DV_TRY(dv_kept_images(call->inputs[0], first, count, buffer, input, error));
+    if (count == slice)
+        return DV_OK;
+    if (*input != buffer)
+        memcpy(buffer, *input, count * bytes);
+    dv_clear_images(buffer, bytes, count, slice);
+    *input = buffer;
+    return DV_OK;
+}
+
+/* Adds the weights' gradient of the slice from image `first` on to the parameter's. */
+static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *call, size_t first,
                                       const void *diff_output, dv_error *error) {
     convolution *conv = layer->prepared;
+    char *workspace = call->workspace;
+    const void *input;
+    DV_TRY(load_input(layer, call, first, &input, error));
+    if (conv->widen) {
+        float *wide_input = (void *)(workspace + conv->backward.input);
+        widen(input, conv->backward_images * dv_map_image_elements(&layer->inputs[0]), wide_input);
+        input = wide_input;
+    }
     dv_pass_arrays arrays = ends(conv, input, diff_output);
     arrays.gradient = call->arrays->gradients[WEIGHT];
-    arrays.workspace = (char *)call->workspace + conv->backward.pass;
+    arrays.workspace = workspace + conv->backward.pass;
     return dv_pass_run(conv->to_weights, &arrays, error);
 }
 
@@ -341,24 +367,6 @@ static dv_status find_diff_input(const dv_layer *layer, char *workspace, const v
     return DV_OK;
 }
 
-/* A slice of the input as it was kept. Behind the images that are there it has zeros, in a place of its own. */
-static dv_status load_input(const dv_layer *layer, const dv_backward *call, size_t first, const void **input,
-                            dv_error *error) {
-    convolution *conv = layer->prepared;
-    const dv_map *map = &layer->inputs[0];
-    size_t bytes = dv_map_image_elements(map) * dv_type_bytes(map->type);
-    size_t slice = conv->backward_images, count = there(call->images, first, slice);
-    char *buffer = (char *)call->workspace + conv->backward.kept;
-    DV_TRY(dv_kept_images(call->inputs[0], first, count, buffer, input, error));
-    if (count == slice)
-        return DV_OK;
-    if (*input != buffer)
-        memcpy(buffer, *input, count * bytes);
-    dv_clear_images(buffer, bytes, count, slice);
-    *input = buffer;
-    return DV_OK;
-}
-
 /* One slice of backward, from image `first` on. Images that are not there are zeros at both ends, so that they add
  * nothing to the weights' gradient. */
 static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
@@ -367,18 +375,15 @@ static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, 
     char *workspace = call->workspace;
     size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
     size_t element = dv_type_bytes(layer->output.type), images = conv->backward_images;
-    const void *input;
-    DV_TRY(load_input(layer, call, first, &input, error));
     void *diff_output = (char *)call->diff_output + first * out * element;
     dv_clear_images(diff_output, out * element, there(call->images, first, images), images);
     if (conv->widen) {
-        float *wide_input = (void *)(workspace + conv->backward.input);
         float *wide_diff = (void *)(workspace + conv->backward.diff_output);
-        widen(input, images * in, wide_input);
         widen(diff_output, images * out, wide_diff);
-        input = wide_input, diff_output = wide_diff;
+        diff_output = wide_diff;
     }
-    DV_TRY(add_weights_gradient(layer, call, input, diff_output, error));
+    if (call->arrays->gradients[WEIGHT])
+        DV_TRY(add_weights_gradient(layer, call, first, diff_output, error));
     if (!call->diff_inputs[0])
         return DV_OK;
     return find_diff_input(layer, workspace, weights, diff_output, call->accumulate[0],
@@ -386,18 +391,18 @@ static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, 
 }
 
 dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
-    const dv_convolution_options *options = layer->options;
     convolution *conv = layer->prepared;
     char *workspace = call->workspace;
     const void *weights = NULL;
-    if (options->bias)
+    bool sliced = call->arrays->gradients[WEIGHT] || call->diff_inputs[0];
+    if (call->arrays->gradients[BIAS])
         add_bias_gradient(&layer->output, call->images, call->diff_output, (void *)(workspace + conv->backward.sums),
                           call->arrays->gradients[BIAS]);
     if (call->diff_inputs[0])
         DV_TRY(dv_pass_pack_weights(conv->to_input, call->arrays->parameters[WEIGHT],
                                     workspace + conv->backward.weights, workspace + conv->backward.pass, &weights,
                                     error));
-    for (size_t first = 0; first < call->images; first += conv->backward_images)
+    for (size_t first = 0; sliced && first < call->images; first += conv->backward_images)
         DV_TRY(backward_slice(layer, call, weights, first, error));
     return DV_OK;
 }

@@ -104,6 +104,7 @@ dv_status dv_convolution_declare(dv_layer *layer, const size_t *sides, size_t fi
     layer->parameter_count = options->bias ? 2 : 1;
     layer->buffer_count = 0;
     layer->input_need = DV_NEED_NUMBERS;
+    layer->needed_for = 1u << 0; /* the weight */
     layer->output_need = DV_NEED_NOTHING;
     return check_output(layer, error);
 }

@@ -63,8 +63,10 @@ typedef struct dv_buffer {
 /* Where one run has a layer's parameters and buffers: arrays of their counts. */
 typedef struct dv_layer_arrays {
     float *parameters[DV_LAYER_MAX_PARAMETERS];
-    float *gradients[DV_LAYER_MAX_PARAMETERS]; /* backward adds to them; NULL in inference */
+    float *gradients[DV_LAYER_MAX_PARAMETERS]; /* backward adds to them; NULL in inference, and of those that are
+                                                * frozen: backward leaves them out */
     float *buffers[DV_LAYER_MAX_BUFFERS];
+    bool frozen; /* none of its parameters is trained: running statistics are used in training too, and stay */
 } dv_layer_arrays;
 
 /* What follows a layer and can be part of it. */
@@ -87,7 +89,7 @@ typedef struct dv_forward {
     const dv_kept *store_output; /* how to store the output, slice by slice while it is in cache, if the kind does that
                                   * itself (stores_output). NULL: not */
     const dv_kept *store_input;  /* the same of inputs[0], with the output's mask at hand (stores_input) */
-    void *saved;                 /* [saved_bytes] kept until backward */
+    void *saved;                 /* [dv_layer_saved_bytes] kept until backward */
     void *workspace;             /* [forward_workspace_bytes], contents undefined */
     bool training;               /* else: inference; nothing is saved, running statistics are used */
     bool replay;              /* in training: a second time for the same batch. Running statistics have moved already */
@@ -191,6 +193,8 @@ struct dv_layer {
     dv_buffer buffers[DV_LAYER_MAX_BUFFERS];
     dv_need input_need;       /* of the inputs in input_need_mask */
     unsigned input_need_mask; /* bit i: input i is needed; all ones unless infer says otherwise */
+    unsigned needed_for;      /* bit p: the inputs and what is saved are needed as long as parameter p is trained. If all
+                               * of these are frozen, backward reads neither. 0: it always does */
     dv_need output_need;      /* of the output */
     bool zero_outside_mask;   /* the output is zero where it is not positive */
     size_t fewest_images;     /* that it can be trained with; 0 is 1 */
@@ -205,9 +209,20 @@ struct dv_layer {
     void *prepared;
 };
 
-/* Whether backward needs its input `k`, as input_need says. */
-static inline bool dv_layer_needs_input(const dv_layer *layer, size_t k) {
-    return layer->input_need != DV_NEED_NOTHING && (layer->input_need_mask >> (k < 31 ? k : 31) & 1);
+/* What backward needs depends on the parameters that are trained: bit p of `trained` for parameter p. */
+static inline bool dv_layer_needs_anything(const dv_layer *layer, unsigned trained) {
+    return layer->needed_for == 0 || (layer->needed_for & trained);
+}
+
+/* What it needs of input `k`. */
+static inline dv_need dv_layer_input_need(const dv_layer *layer, size_t k, unsigned trained) {
+    bool needed = dv_layer_needs_anything(layer, trained) && (layer->input_need_mask >> (k < 31 ? k : 31) & 1);
+    return needed ? layer->input_need : DV_NEED_NOTHING;
+}
+
+/* What forward saves for it. */
+static inline size_t dv_layer_saved_bytes(const dv_layer *layer, unsigned trained) {
+    return dv_layer_needs_anything(layer, trained) ? layer->saved_bytes : 0;
 }
 
 /* Bytes of one image's mask: a multiple of 64. */
@@ -228,11 +243,12 @@ size_t dv_map_slice_images(const dv_map *map);
 /* ---- the kinds and their options ------------------------------------------------------------ */
 
 /* input [N, ..., C]; weight [out, in / groups, kernel...] (transposed: [in, out / groups, kernel...]).
- * Needs its input's numbers. */
+ * Needs its input's numbers for the gradient of the weight. */
 extern const dv_layer_kind dv_convolution, dv_transposed_convolution;
 
 /* Needs the numbers of inputs[0] (not of inputs[1]) and, if relu, the mask of its output. Saves mean and
- * 1 / standard deviation. Parameters weight and bias [C], buffers running_mean and running_var [C]. */
+ * 1 / standard deviation. Parameters weight and bias [C], buffers running_mean and running_var [C]. Frozen it is an
+ * affine map by the running statistics: needs the mask alone, and saves nothing. */
 extern const dv_layer_kind dv_batch_norm;
 
 extern const dv_layer_kind dv_relu;       /* no options; needs the mask of its output; in place */
@@ -246,7 +262,7 @@ extern const dv_layer_kind dv_global_average_pooling; /* no options; output has 
 
 extern const dv_layer_kind dv_dropout; /* saves one bit per element; identity in inference */
 
-/* input of rank 0: [N, C]; weight [out, in]. Needs its input's numbers. */
+/* input of rank 0: [N, C]; weight [out, in]. Needs its input's numbers for the gradient of the weight. */
 extern const dv_layer_kind dv_linear;
 
 /* The loss of classifiers: of logits [images][classes] against a label per image or, of maps, against one per pixel,

@@ -45,6 +45,7 @@ static dv_status infer(dv_layer *layer, dv_error *error) {
     layer->parameters[BIAS] = (dv_parameter){
         .name = "bias", .rank = 1, .shape = {out}, .count = out, .initialisation = DV_INITIALISE_UNIFORM, .fan = in};
     layer->input_need = DV_NEED_NUMBERS;
+    layer->needed_for = 1u << WEIGHT;
     layer->output_need = DV_NEED_NOTHING;
     return DV_OK;
 }
@@ -192,8 +193,10 @@ static dv_status find_input(const dv_layer *layer, const dv_backward *call, cons
 }
 
 static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *call, const workspace *w,
-                                      const float *input, const float *diff, dv_error *error) {
+                                      const float *diff, dv_error *error) {
     const linear *made = layer->prepared;
+    const float *input;
+    DV_TRY(find_input(layer, call, w, &input, error));
     dv_pass_arrays arrays = {
         .src = input, .dst = diff, .gradient = call->arrays->gradients[WEIGHT], .workspace = w->pass};
     return dv_pass_run(made->to_weights, &arrays, error);
@@ -227,10 +230,10 @@ static dv_status write_input_gradient(const dv_layer *layer, const dv_backward *
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
-    const float *x, *diff = find_diff(layer, call, &w);
-    DV_TRY(find_input(layer, call, &w, &x, error));
-    DV_TRY(add_weights_gradient(layer, call, &w, x, diff, error));
-    if (has_bias(layer))
+    const float *diff = find_diff(layer, call, &w);
+    if (call->arrays->gradients[WEIGHT])
+        DV_TRY(add_weights_gradient(layer, call, &w, diff, error));
+    if (call->arrays->gradients[BIAS])
         add_bias_gradient(layer, call, diff, w.sums);
     return call->diff_inputs[0] ? write_input_gradient(layer, call, &w, diff, error) : DV_OK;
 }

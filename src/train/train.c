@@ -93,8 +93,11 @@ static dv_status check_state(const training *t, uint64_t steps_per_epoch, dv_err
 }
 
 static bool has_averages(const dv_run *run) {
-    const dv_run_parameter *first = dv_run_parameter_at(run, 0);
-    return first != NULL && first->average != NULL;
+    const dv_run_parameter *parameter;
+    for (size_t i = 0; (parameter = dv_run_parameter_at(run, i)) != NULL; i++)
+        if (parameter->average != NULL)
+            return true;
+    return false;
 }
 
 dv_train_state dv_train_state_default(void) {
