@@ -132,7 +132,7 @@ static inline dv_convolution_options random_convolution(maker *m, dv_value x) {
         options.channels = map->channels;
     options.window = usual ? usual_window(m) : random_window(m, x, true);
     options.bias = chance(&m->dice, 50);
-    options.first_weights = chance(&m->dice, 50) ? DV_FIRST_WEIGHTS_HE : DV_FIRST_WEIGHTS_UNIFORM;
+    options.initialisation = chance(&m->dice, 50) ? DV_INITIALISATION_HE : DV_INITIALISATION_UNIFORM;
     size_t groups = chance(&m->dice, 30) ? roll(&m->dice, 2, map->channels + 1) : 1;
     if (map->channels % groups == 0 && options.channels % groups == 0)
         options.groups = groups;

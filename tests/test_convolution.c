@@ -33,63 +33,63 @@ typedef struct convolution_case {
 
 static const convolution_case cases[] = {
     /* one dimension */
-    {MAP1(5, 3, 17), {8, {{3}, {1}, {1}, {1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP1(1, 17, 31), {5, {{5}, {3}, {0}, {2}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP1(5, 8, 9), {8, {{3}, {2}, {1}, {1}}, 8, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP1(5, 1, 7), {1, {{1}, {1}, {0}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP1(5, 3, 17), {8, {{3}, {1}, {1}, {1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP1(1, 17, 31), {5, {{5}, {3}, {0}, {2}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP1(5, 8, 9), {8, {{3}, {2}, {1}, {1}}, 8, true, {0}, DV_INITIALISATION_HE}},
+    {MAP1(5, 1, 7), {1, {{1}, {1}, {0}, {1}}, 1, false, {0}, DV_INITIALISATION_HE}},
     /* two: pointwise, strided, stems, sides that differ, what stride leaves over */
-    {MAP2(5, 17, 7, 9), {16, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(5, 16, 8, 8), {24, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(1, 3, 23, 22), {17, {{7, 7}, {2, 2}, {3, 3}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(5, 8, 9, 8), {8, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(5, 8, 9, 8), {8, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 16, 13, 11), {16, {{3, 2}, {2, 3}, {0, 1}, {2, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(1, 1, 5, 5), {1, {{5, 5}, {1, 1}, {0, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 4, 3, 3), {4, {{1, 1}, {1, 1}, {2, 2}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 3, 10, 10), {4, {{2, 2}, {5, 5}, {0, 0}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(4, 1, 12, 12), {3, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(4, 5, 12, 12), {9, {{1, 1}, {3, 3}, {0, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 40, 12, 12), {32, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(5, 17, 7, 9), {16, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 16, 8, 8), {24, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 3, 23, 22), {17, {{7, 7}, {2, 2}, {3, 3}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 8, 9, 8), {8, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 8, 9, 8), {8, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 16, 13, 11), {16, {{3, 2}, {2, 3}, {0, 1}, {2, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 1, 5, 5), {1, {{5, 5}, {1, 1}, {0, 0}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 4, 3, 3), {4, {{1, 1}, {1, 1}, {2, 2}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 3, 10, 10), {4, {{2, 2}, {5, 5}, {0, 0}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(4, 1, 12, 12), {3, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(4, 5, 12, 12), {9, {{1, 1}, {3, 3}, {0, 0}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 40, 12, 12), {32, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 1, false, {0}, DV_INITIALISATION_HE}},
     /* by Winograd's algorithm where the processor has it: tiles over every edge, all paddings, in slices too */
-    {MAP2(5, 16, 9, 8), {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 32, 20, 23), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(1, 16, 22, 25), {48, {{3, 3}, {1, 1}, {0, 2}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 48, 24, 18), {16, {{3, 3}, {1, 1}, {2, 0}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(30, 16, 3, 4), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(5, 16, 17, 16), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(7, 32, 14, 13), {16, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 16, 31, 34), {48, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(5, 16, 9, 8), {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 32, 20, 23), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 16, 22, 25), {48, {{3, 3}, {1, 1}, {0, 2}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 48, 24, 18), {16, {{3, 3}, {1, 1}, {2, 0}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(30, 16, 3, 4), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 16, 17, 16), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(7, 32, 14, 13), {16, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 16, 31, 34), {48, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
     /* groups, depthwise, with a multiplier */
-    {MAP2(5, 12, 7, 7), {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 3, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(3, 32, 9, 9), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 2, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(5, 16, 9, 7), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 16, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(1, 17, 9, 7), {17, {{5, 5}, {2, 2}, {2, 2}, {1, 1}}, 17, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 3, 9, 7), {6, {{3, 3}, {1, 1}, {1, 1}, {2, 2}}, 3, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP2(5, 12, 7, 7), {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 3, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(3, 32, 9, 9), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 2, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 16, 9, 7), {16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 16, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 17, 9, 7), {17, {{5, 5}, {2, 2}, {2, 2}, {1, 1}}, 17, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 3, 9, 7), {6, {{3, 3}, {1, 1}, {1, 1}, {2, 2}}, 3, false, {0}, DV_INITIALISATION_HE}},
     /* three */
-    {MAP3(1, 3, 5, 6, 7), {8, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP3(5, 8, 4, 5, 6), {16, {{2, 3, 1}, {1, 2, 3}, {1, 0, 0}, {1, 2, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP3(2, 6, 4, 4, 4), {6, {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}}, 6, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP3(2, 16, 3, 4, 4), {16, {{3, 3, 3}, {3, 3, 1}, {2, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(1, 3, 5, 6, 7), {8, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP3(5, 8, 4, 5, 6), {16, {{2, 3, 1}, {1, 2, 3}, {1, 0, 0}, {1, 2, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP3(2, 6, 4, 4, 4), {6, {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}}, 6, true, {0}, DV_INITIALISATION_HE}},
+    {MAP3(2, 16, 3, 4, 4), {16, {{3, 3, 3}, {3, 3, 1}, {2, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
     /* elements of the window that fall on padding only, at its ends and within: nobody writes their gradient */
-    {MAP1(3, 16, 1), {16, {{3}, {2}, {1}, {1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP1(2, 17, 2), {64, {{5}, {3}, {3}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(5, 16, 1, 1), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(3, 64, 1, 1), {64, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(4, 8, 3, 1), {3, {{5, 7}, {1, 3}, {2, 4}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 3, 2, 2), {8, {{7, 7}, {2, 2}, {3, 3}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 16, 2, 3), {16, {{3, 3}, {1, 1}, {4, 4}, {4, 4}}, 2, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP3(2, 16, 1, 1, 1), {16, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP3(2, 16, 3, 1, 4), {17, {{1, 3, 3}, {2, 2, 2}, {0, 1, 2}, {1, 1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP1(3, 16, 1), {16, {{3}, {2}, {1}, {1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP1(2, 17, 2), {64, {{5}, {3}, {3}, {1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 16, 1, 1), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(3, 64, 1, 1), {64, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(4, 8, 3, 1), {3, {{5, 7}, {1, 3}, {2, 4}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 3, 2, 2), {8, {{7, 7}, {2, 2}, {3, 3}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 16, 2, 3), {16, {{3, 3}, {1, 1}, {4, 4}, {4, 4}}, 2, true, {0}, DV_INITIALISATION_HE}},
+    {MAP3(2, 16, 1, 1, 1), {16, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP3(2, 16, 3, 1, 4), {17, {{1, 3, 3}, {2, 2, 2}, {0, 1, 2}, {1, 1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
     /* one pixel and one channel: what is behind it is not to be read */
-    {MAP1(3, 1, 1), {5, {{1}, {2}, {0}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(2, 1, 5, 2), {4, {{5, 1}, {2, 3}, {2, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP1(1, 1, 1), {64, {{2}, {3}, {1}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP1(3, 1, 1), {5, {{1}, {2}, {0}, {1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 1, 5, 2), {4, {{5, 1}, {2, 3}, {2, 0}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP1(1, 1, 1), {64, {{2}, {3}, {1}, {1}}, 1, false, {0}, DV_INITIALISATION_HE}},
     /* channels that bf16 takes by twos are odd, and there are 30 pixels, and 60 */
-    {MAP1(2, 8, 30), {31, {{1}, {1}, {0}, {1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP2(1, 4, 6, 10), {5, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP1(2, 8, 30), {31, {{1}, {1}, {0}, {1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 4, 6, 10), {5, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
     /* more padding than a stride before the first of three sides */
-    {MAP3(1, 4, 4, 5, 1), {12, {{4, 4, 2}, {2, 1, 1}, {3, 2, 1}, {1, 1, 1}}, 4, false, {0}, DV_FIRST_WEIGHTS_HE}},
-    {MAP3(2, 6, 4, 2, 2), {17, {{5, 1, 1}, {3, 1, 1}, {4, 0, 0}, {1, 1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}},
+    {MAP3(1, 4, 4, 5, 1), {12, {{4, 4, 2}, {2, 1, 1}, {3, 2, 1}, {1, 1, 1}}, 4, false, {0}, DV_INITIALISATION_HE}},
+    {MAP3(2, 6, 4, 2, 2), {17, {{5, 1, 1}, {3, 1, 1}, {4, 0, 0}, {1, 1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -126,7 +126,7 @@ static void every_way(void **state) {
  */
 static void slices(void **state) {
     (void)state;
-    convolution_case c = {MAP2(6, 8, 9, 9), {8, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}};
+    convolution_case c = {MAP2(6, 8, 9, 9), {8, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}};
     layer_case of = case_of(&c);
     dv_convolution_force.slice_images = 2;
     check_values(&of, DV_F32, 1e-5);
@@ -154,7 +154,8 @@ static void same_bits_twice(void **state) {
 
 static void parameters(void **state) {
     (void)state;
-    convolution_case c = {MAP2(2, 12, 7, 9), {18, {{3, 5}, {1, 2}, {1, 0}, {1, 1}}, 3, true, {0}, DV_FIRST_WEIGHTS_HE}};
+    convolution_case c = {MAP2(2, 12, 7, 9),
+                          {18, {{3, 5}, {1, 2}, {1, 0}, {1, 1}}, 3, true, {0}, DV_INITIALISATION_HE}};
     dv_layer layer = {.kind = &dv_convolution, .name = "conv", .options = &c.options, .input_count = 1};
     layer.inputs = c.input;
     assert_ok(dv_convolution.infer(&layer, &error));
@@ -174,7 +175,7 @@ static void parameters(void **state) {
     assert_int_equal(layer.output.channels, 18);
     assert_int_equal(layer.input_need, DV_NEED_NUMBERS);
     assert_int_equal(layer.output_need, DV_NEED_NOTHING);
-    c.options.first_weights = DV_FIRST_WEIGHTS_UNIFORM;
+    c.options.initialisation = DV_INITIALISATION_UNIFORM;
     assert_ok(dv_convolution.infer(&layer, &error));
     assert_int_equal(weight->initialisation, DV_INITIALISE_UNIFORM);
     assert_int_equal(weight->fan, 4 * 3 * 5);
@@ -206,7 +207,7 @@ static void refused(convolution_case c, dv_status status, const char *words) {
 static void messages(void **state) {
     (void)state;
     const convolution_case fine = {MAP2(2, 12, 7, 9),
-                                   {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE}};
+                                   {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}};
     convolution_case c = fine;
     c.options.groups = 5;
     refused(c, DV_ERROR_OPTION, "5 groups do not divide 12 input and 18 output channels: use a common divisor");

@@ -51,10 +51,10 @@ static void allocations_are_counted(void **state) {
 static void nothing_is_allocated(void **state) {
     (void)state;
     static const dv_convolution_options options[] = {
-        {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE},
-        {32, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}, DV_FIRST_WEIGHTS_HE},
-        {24, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 24, true, {0}, DV_FIRST_WEIGHTS_HE},
-        {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_FIRST_WEIGHTS_HE}, /* with 48 channels: by Winograd's
+        {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE},
+        {32, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE},
+        {24, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}, 24, true, {0}, DV_INITIALISATION_HE},
+        {32, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}, /* with 48 channels: by Winograd's
                                                                                       algorithm */
     };
     static const size_t channels[] = {24, 24, 24, 48};

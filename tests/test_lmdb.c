@@ -33,12 +33,12 @@ static paths name(void **state) {
     return made;
 }
 
-static dv_status convert(const paths *at, size_t resize, const dv_lmdb_calls *calls, dv_lmdb_result *result,
+static dv_status convert(const paths *at, size_t resize, const dv_lmdb_callbacks *callbacks, dv_lmdb_result *result,
                          dv_error *error) {
     dv_lmdb_options options = dv_lmdb_options_default();
     options.resize = resize;
     options.workers = 2;
-    return dv_lmdb_convert(at->images, at->made, &options, calls, result, error);
+    return dv_lmdb_convert(at->images, at->made, &options, callbacks, result, error);
 }
 
 /* ---- the layout ---------------------------------------------------------------------------- */
@@ -196,14 +196,14 @@ static void ask_to_stop(void *context, const dv_lmdb_progress *progress) {
 
 static void test_goes_on(void **state) {
     paths at = name(state), other = at;
-    dv_lmdb_calls calls = {.progress = ask_to_stop, .stop = &stop};
+    dv_lmdb_callbacks callbacks = {.progress = ask_to_stop, .stop = &stop};
     dv_lmdb_result result = {0}, whole;
     size_t rounds = 0;
     folder_path(state, "other", other.made);
     while (!result.complete) {
         size_t before = result.images[DV_TRAIN] + result.images[DV_TEST];
         stop = 0;
-        assert_ok(convert(&at, 0, &calls, &result, &error));
+        assert_ok(convert(&at, 0, &callbacks, &result, &error));
         assert_int_equal(result.kept, before);
         assert_in_range(++rounds, 1, 10);
         dv_dataset *data;
@@ -279,15 +279,15 @@ static void hear(void *context, const char *text) {
 static void test_corrupt_image(void **state) {
     paths at = name(state);
     char path[FOLDER_PATH_BYTES], told[256] = "";
-    dv_lmdb_calls calls = {.corrupt = hear, .context = told};
+    dv_lmdb_callbacks callbacks = {.corrupt = hear, .context = told};
     dv_lmdb_result result;
     images_write_file(folder_path(state, "images/val/class1/image51.JPEG", path), "no image", 8);
-    assert_ok(convert(&at, 48, &calls, &result, &error));
+    assert_ok(convert(&at, 48, &callbacks, &result, &error));
     assert_int_equal(result.corrupt, 1);
     assert_string_equal(told, "val/class1/image51.JPEG: it is neither JPEG nor PNG but something else");
     folder_path(state, "as they are", at.made); /* looked at, too, where nothing is resized */
     told[0] = '\0';
-    assert_ok(convert(&at, 0, &calls, &result, &error));
+    assert_ok(convert(&at, 0, &callbacks, &result, &error));
     assert_int_equal(result.corrupt, 1);
     assert_non_null(strstr(told, "val/class1/image51.JPEG"));
 }

@@ -67,7 +67,7 @@ static void names_are_torchvisions(void **state) {
 }
 
 /* Mean square of the first weights of layer1.0.conv2, which has 64 x 9 connections on both sides. */
-static double first_weights(const char *name) {
+static double initialisation(const char *name) {
     network n = network_new(name, 32);
     double sum = 0;
     assert_ok(dv_run_new(n.plan, 1, &n.run, &error));
@@ -84,10 +84,10 @@ static double first_weights(const char *name) {
     return sum;
 }
 
-static void first_weights_are_as_published(void **state) {
+static void initialisations_are_as_published(void **state) {
     (void)state;
-    assert_true(fabs(first_weights("resnet18") * 64 * 9 - 2) < 0.05);
-    assert_true(fabs(first_weights("resnet18_cifar") * 64 * 9 - 1.0 / 3) < 0.01);
+    assert_true(fabs(initialisation("resnet18") * 64 * 9 - 2) < 0.05);
+    assert_true(fabs(initialisation("resnet18_cifar") * 64 * 9 - 1.0 / 3) < 0.01);
 }
 
 static void an_unknown_model_is_an_error_that_names_the_others(void **state) {
@@ -100,7 +100,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_as_published),
         cmocka_unit_test(names_are_torchvisions),
-        cmocka_unit_test(first_weights_are_as_published),
+        cmocka_unit_test(initialisations_are_as_published),
         cmocka_unit_test(an_unknown_model_is_an_error_that_names_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

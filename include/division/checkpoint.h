@@ -63,17 +63,17 @@ typedef struct dv_checkpoint_choice {
 
 /* A difference between a checkpoint and a run: `text` has the name and what is wrong with it, and ends with the call.
  */
-typedef void (*dv_difference_call)(void *context, const char *text);
+typedef void (*dv_difference_callback)(void *context, const char *text);
 
 /* Reads parameters and running statistics into a run. Every one must be there with its shape, and nothing else, but
  * for what belongs to training and for PyTorch's num_batches_tracked: otherwise DV_ERROR_FORMAT, the run is as it was,
  * and `tell`, which may be NULL, gets each difference. */
 DV_API dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoint_choice *choice, dv_run *run,
-                                    dv_difference_call tell, void *context, dv_error *error);
+                                    dv_difference_callback tell, void *context, dv_error *error);
 
 /* Reads all that it takes to go on: weights, the optimizer's arrays, averages if the run has them, the state. */
 DV_API dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
-                                      dv_difference_call tell, void *context, dv_error *error);
+                                      dv_difference_callback tell, void *context, dv_error *error);
 
 #ifdef __cplusplus
 }

@@ -30,11 +30,11 @@ static inline dv_window dv_window_square(size_t kernel, size_t stride, size_t pa
     return window;
 }
 
-/* How the weights of a convolution begin. */
-typedef enum dv_first_weights {
-    DV_FIRST_WEIGHTS_HE,      /* normal, variance 2 / outgoing connections: torchvision's networks */
-    DV_FIRST_WEIGHTS_UNIFORM, /* uniform within 1 / sqrt(incoming connections), a sixth of that: PyTorch's default */
-} dv_first_weights;
+/* How the weights of a convolution are initialised. */
+typedef enum dv_initialisation {
+    DV_INITIALISATION_HE,      /* normal, variance 2 / outgoing connections: torchvision's networks */
+    DV_INITIALISATION_UNIFORM, /* uniform within 1 / sqrt(incoming connections), a sixth of that: PyTorch's default */
+} dv_initialisation;
 
 typedef struct dv_convolution_options {
     size_t channels; /* of the output */
@@ -42,7 +42,7 @@ typedef struct dv_convolution_options {
     size_t groups;
     bool bias;
     size_t output_padding[DV_MAX_RANK]; /* transposed convolution only */
-    dv_first_weights first_weights;
+    dv_initialisation initialisation;
 } dv_convolution_options;
 
 /* Batch norm over all but the channels, with what often follows it: output = f(norm(inputs[0]) + inputs[1]),

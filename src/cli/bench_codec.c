@@ -117,7 +117,7 @@ static int fill(buffers *b, const dv_map *map) {
 
 /* ---- one case ------------------------------------------------------------------------------ */
 
-static int buffers_init(buffers *b, const dv_codec *codec, const dv_map *map) {
+static int buffers_new(buffers *b, const dv_codec *codec, const dv_map *map) {
     dv_error error;
     *b = (buffers){.map_bytes = dv_map_bytes(map)};
     b->copies = (BENCH_BYTES + b->map_bytes - 1) / b->map_bytes;
@@ -165,7 +165,7 @@ static int run_case(const dv_codec *codec, int rounds, result *out) {
     buffers b;
     dv_error error;
     double took[3], each[5][BENCH_MAX_ROUNDS];
-    int code = buffers_init(&b, codec, &out->map);
+    int code = buffers_new(&b, codec, &out->map);
     if (code != CLI_SUCCESS)
         return code;
     for (int round = -1; round < rounds; round++) { /* the first is not counted */

@@ -42,12 +42,12 @@ static void print_result(const dv_lmdb_result *result, int verified_only) {
 
 static int run(const char *source, const char *destination, const dv_lmdb_options *options, int quiet) {
     cli_live line = cli_live_new(quiet);
-    dv_lmdb_calls calls = {show_progress, show_corrupt, &line, &cli_interrupted};
+    dv_lmdb_callbacks callbacks = {show_progress, show_corrupt, &line, &cli_interrupted};
     dv_lmdb_result result;
     dv_error error;
     cli_catch_interrupts();
-    dv_status status = source != NULL ? dv_lmdb_convert(source, destination, options, &calls, &result, &error)
-                                      : dv_lmdb_verify(destination, &calls, &result, &error);
+    dv_status status = source != NULL ? dv_lmdb_convert(source, destination, options, &callbacks, &result, &error)
+                                      : dv_lmdb_verify(destination, &callbacks, &result, &error);
     cli_live_wipe(&line);
     if (status != DV_OK)
         return cli_report(&error);

@@ -16,14 +16,14 @@ enum { AT_ONCE = 256 };
 
 typedef struct verification {
     const dv_dataset *source;
-    const dv_lmdb_calls *calls;
+    const dv_lmdb_callbacks *callbacks;
     dv_lmdb_result *result;
     struct timespec start;
     size_t before, all_images;
 } verification;
 
 static void tell(const verification *all, dv_split split, size_t done, size_t images) {
-    dv_lmdb_tell(all->calls, &all->start,
+    dv_lmdb_tell(all->callbacks, &all->start,
                  (dv_lmdb_progress){.split = split,
                                     .verifying = 1,
                                     .done = done,
@@ -86,7 +86,7 @@ static dv_status check_file(verification *all, const dv_lmdb_file *file, dv_spli
     if (file->pages.entries != images + 1)
         return dv_fail(error, DV_ERROR_FORMAT, "%s has %zu records and is to have %zu: convert again",
                        dv_file_shown(file->path), file->pages.entries - 1, images);
-    for (size_t first = 0; first < images && !dv_lmdb_stop_asked(all->calls); first += AT_ONCE) {
+    for (size_t first = 0; first < images && !dv_lmdb_stop_asked(all->callbacks); first += AT_ONCE) {
         size_t end = images - first < AT_ONCE ? images : first + AT_ONCE;
         DV_TRY(check_some(all, file, split, first, end, error));
         tell(all, split, end, images);
@@ -113,22 +113,23 @@ static dv_status check_files(verification *all, const char *folder, dv_lmdb_file
     return DV_OK;
 }
 
-dv_status dv_lmdb_verify_against(const char *destination, const dv_dataset *source, const dv_lmdb_calls *calls,
+dv_status dv_lmdb_verify_against(const char *destination, const dv_dataset *source, const dv_lmdb_callbacks *callbacks,
                                  dv_lmdb_result *result, dv_error *error) {
     dv_lmdb_file files[DV_SPLIT_COUNT] = {{0}};
-    verification all = {.source = source, .calls = calls, .result = result};
+    verification all = {.source = source, .callbacks = callbacks, .result = result};
     clock_gettime(CLOCK_MONOTONIC, &all.start);
     dv_status status = check_files(&all, destination, files, error);
     for (dv_split split = 0; split < DV_SPLIT_COUNT; split++)
         dv_lmdb_file_close(&files[split]);
-    if (dv_lmdb_stop_asked(calls))
+    if (dv_lmdb_stop_asked(callbacks))
         result->complete = 0;
     return status;
 }
 
-dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error) {
+dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_callbacks *callbacks, dv_lmdb_result *result,
+                         dv_error *error) {
     if (destination == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "lmdb: destination or result is NULL");
     *result = (dv_lmdb_result){.complete = 1};
-    return dv_lmdb_verify_against(destination, NULL, calls, result, error);
+    return dv_lmdb_verify_against(destination, NULL, callbacks, result, error);
 }

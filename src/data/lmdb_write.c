@@ -58,7 +58,7 @@ typedef struct writer {
 
 /* All of it. */
 typedef struct conversion {
-    const dv_lmdb_calls *calls;
+    const dv_lmdb_callbacks *callbacks;
     dv_lmdb_result *result;
     struct timespec start;
     size_t all_images, before; /* done in splits before this one */
@@ -331,7 +331,7 @@ static void close_writer(writer *to) {
 /* ---- telling ------------------------------------------------------------------------------- */
 
 static void tell(const conversion *all, const writer *to) {
-    dv_lmdb_tell(all->calls, &all->start,
+    dv_lmdb_tell(all->callbacks, &all->start,
                  (dv_lmdb_progress){.split = to->split,
                                     .done = to->done,
                                     .images = to->description.images,
@@ -355,8 +355,8 @@ static dv_status inspect(const conversion *all, const writer *to, size_t count, 
             continue;
         all->result->corrupt++;
         snprintf(text, sizeof text, "%s/%.120s: %.120s", dv_folder_split_name(to->split), one->name, one->damage.text);
-        if (all->calls != NULL && all->calls->corrupt != NULL)
-            all->calls->corrupt(all->calls->context, dv_printable(text));
+        if (all->callbacks != NULL && all->callbacks->corrupt != NULL)
+            all->callbacks->corrupt(all->callbacks->context, dv_printable(text));
     }
     return DV_OK;
 }
@@ -376,7 +376,7 @@ static dv_status write_some(const conversion *all, writer *to, size_t count, dv_
 
 static dv_status write_split(const conversion *all, writer *to, dv_error *error) {
     all->result->kept += to->done;
-    while (!to->description.complete && !dv_lmdb_stop_asked(all->calls)) {
+    while (!to->description.complete && !dv_lmdb_stop_asked(all->callbacks)) {
         size_t left = to->description.images - to->done;
         DV_TRY(write_some(all, to, left < AT_ONCE ? left : AT_ONCE, error));
         tell(all, to);
@@ -433,17 +433,17 @@ static dv_status convert(conversion *all, const dv_dataset *source, const char *
     all->result->complete = 1;
     for (dv_split split = 0; split < DV_SPLIT_COUNT && all->result->complete; split++)
         DV_TRY(convert_split(all, source, split, destination, options, error));
-    if (!all->result->complete || dv_lmdb_stop_asked(all->calls))
+    if (!all->result->complete || dv_lmdb_stop_asked(all->callbacks))
         return DV_OK;
-    return dv_lmdb_verify_against(destination, source, all->calls, all->result, error);
+    return dv_lmdb_verify_against(destination, source, all->callbacks, all->result, error);
 }
 
 dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_lmdb_options *options,
-                          const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error) {
+                          const dv_lmdb_callbacks *callbacks, dv_lmdb_result *result, dv_error *error) {
     dv_dataset *data;
     if (source == NULL || destination == NULL || options == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "lmdb: source, destination, options or result is NULL");
-    conversion all = {.calls = calls, .result = result};
+    conversion all = {.callbacks = callbacks, .result = result};
     *result = (dv_lmdb_result){0};
     clock_gettime(CLOCK_MONOTONIC, &all.start);
     DV_TRY(check(options, error));

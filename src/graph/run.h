@@ -70,7 +70,7 @@ dv_status dv_spilled_write(dv_run *run, dv_value value, dv_error *error);
 dv_status dv_spilled_wait(dv_run *run, dv_value value, dv_error *error);
 dv_status dv_spilled_read(dv_run *run, dv_value value, dv_error *error);
 
-/* run_parameters.c: gives all parameters and running statistics their memory and their first values. */
+/* run_parameters.c: gives all parameters and running statistics their memory and initialises them. */
 dv_status dv_run_fill_arrays(dv_run *run, dv_error *error);
 
 #endif

@@ -56,7 +56,7 @@ static const dv_model_entry entries[] = {
                .width = 64,
                .inner = 64,
                .small_images = 1,
-               .first_weights = DV_FIRST_WEIGHTS_UNIFORM}}, /* as in the trainings that are published for it */
+               .initialisation = DV_INITIALISATION_UNIFORM}}, /* as in the trainings that are published for it */
     CIFAR_RESNET("resnet20", 3),
     CIFAR_RESNET("resnet32", 5),
     CIFAR_RESNET("resnet44", 7),
@@ -78,7 +78,7 @@ static const dv_model_entry entries[] = {
                .bottleneck = 1,
                .small_images = 1,
                .raw_shortcut = 1,
-               .first_weights = DV_FIRST_WEIGHTS_UNIFORM}},
+               .initialisation = DV_INITIALISATION_UNIFORM}},
     DENSENET("densenet121", "DenseNet for 224 x 224 images", 224, 1000, 64, 32, 6, 12, 24, 16, 0),
     DENSENET("densenet161", "DenseNet for 224 x 224 images, wider", 224, 1000, 96, 48, 6, 12, 36, 24, 0),
     DENSENET("densenet121_cifar", "DenseNet-121 for 32 x 32 images", 32, 10, 64, 32, 6, 12, 24, 16, 1),
@@ -144,6 +144,6 @@ dv_value dv_add_convolution(dv_graph *graph, const dv_model_shape *shape, const 
     const dv_convolution_options options = {.channels = channels,
                                             .window = dv_window_square(kernel, stride, kernel / 2),
                                             .groups = 1,
-                                            .first_weights = shape->first_weights};
+                                            .initialisation = shape->initialisation};
     return dv_graph_convolution(graph, name, input, &options);
 }

@@ -16,7 +16,7 @@ typedef struct dv_model_shape {
     int small_images; /* a 3x3 stem without pooling */
     int raw_shortcut; /* pre-activation: the form that DIVISION was published with */
     size_t growth;    /* channels that each layer of a dense block adds */
-    dv_first_weights first_weights;
+    dv_initialisation initialisation;
 } dv_model_shape;
 
 typedef struct dv_model_entry {

@@ -28,7 +28,7 @@ static dv_value convolution(dv_graph *graph, const dv_model_shape *shape, const 
                                             .window = dv_window_square(kernel, stride, kernel / 2),
                                             .groups = 1,
                                             .bias = bias,
-                                            .first_weights = shape->first_weights};
+                                            .initialisation = shape->initialisation};
     return dv_graph_convolution(graph, name, x, &options);
 }
 

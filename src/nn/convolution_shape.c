@@ -92,7 +92,7 @@ dv_status dv_convolution_declare(dv_layer *layer, const size_t *sides, size_t fi
         weight->shape[2 + d] = options->window.kernel[d];
     }
     weight->count = product_of(weight);
-    if (options->first_weights == DV_FIRST_WEIGHTS_UNIFORM)
+    if (options->initialisation == DV_INITIALISATION_UNIFORM)
         weight->initialisation = DV_INITIALISE_UNIFORM, weight->fan = weight->count / first;
     else
         weight->initialisation = DV_INITIALISE_FAN_OUT, weight->fan = weight->count / second;

@@ -33,12 +33,12 @@ typedef enum dv_need {
 } dv_need;
 
 /* How a parameter starts. */
-typedef enum dv_initialisation {
+typedef enum dv_parameter_initialisation {
     DV_INITIALISE_ZERO,
     DV_INITIALISE_ONE,
     DV_INITIALISE_FAN_OUT, /* normal, variance 2 / fan: He's, over the outgoing connections */
     DV_INITIALISE_UNIFORM, /* uniform in +-1/sqrt(fan): a linear layer's, PyTorch's default */
-} dv_initialisation;
+} dv_parameter_initialisation;
 
 enum { DV_LAYER_MAX_PARAMETERS = 2, DV_LAYER_MAX_BUFFERS = 2, DV_PARAMETER_MAX_RANK = 5 };
 
@@ -48,7 +48,7 @@ typedef struct dv_parameter {
     int rank;
     size_t shape[DV_PARAMETER_MAX_RANK]; /* PyTorch's: [out, in / groups, kernel...] */
     size_t count;                        /* the product */
-    dv_initialisation initialisation;
+    dv_parameter_initialisation initialisation;
     size_t fan;
     uint64_t key; /* of the random numbers that it begins as: the graph's */
 } dv_parameter;

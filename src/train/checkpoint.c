@@ -72,7 +72,7 @@ typedef struct comparison {
     const dv_checkpoint *checkpoint;
     const dv_run *run;
     const char *except;
-    dv_difference_call tell;
+    dv_difference_callback tell;
     void *context;
     size_t missing, unexpected, different;
     char first[NAME_BYTES]; /* for the message */
@@ -204,7 +204,7 @@ static dv_status read_arrays(const comparison *c, const char *prefix, array_of a
 }
 
 dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoint_choice *choice, dv_run *run,
-                             dv_difference_call tell, void *context, dv_error *error) {
+                             dv_difference_callback tell, void *context, dv_error *error) {
     DV_NEED(checkpoint);
     DV_NEED(choice);
     DV_NEED(run);
@@ -254,7 +254,7 @@ static dv_status read_state(const dv_checkpoint *checkpoint, dv_train_state *sta
 }
 
 dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
-                               dv_difference_call tell, void *context, dv_error *error) {
+                               dv_difference_callback tell, void *context, dv_error *error) {
     static const struct {
         const char *prefix;
         array_of array;

@@ -26,12 +26,12 @@ typedef struct dv_lmdb_progress {
 } dv_lmdb_progress;
 
 /* Who is told. Any may be NULL. */
-typedef struct dv_lmdb_calls {
+typedef struct dv_lmdb_callbacks {
     void (*progress)(void *context, const dv_lmdb_progress *progress);
     void (*corrupt)(void *context, const char *text); /* an image that could not be decoded, and was not resized */
     void *context;
     const volatile sig_atomic_t *stop; /* not 0: stop after the transaction, which is DV_OK */
-} dv_lmdb_calls;
+} dv_lmdb_callbacks;
 
 typedef struct dv_lmdb_options {
     size_t resize;  /* the shorter side of what is larger, 16 to 4096; 0: the bytes of the files are kept as they are */
@@ -52,10 +52,10 @@ typedef struct dv_lmdb_result {
 /* Makes DEST/train.lmdb and DEST/val.lmdb of the image folder `source`, and then verifies them. What an earlier call
  * that was ended in whatever way had written is kept, if it was made of the same files with the same options. */
 DV_TOOL dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_lmdb_options *options,
-                                  const dv_lmdb_calls *calls, dv_lmdb_result *result, dv_error *error);
+                                  const dv_lmdb_callbacks *callbacks, dv_lmdb_result *result, dv_error *error);
 
 /* Looks at every record of both files: that it is there, whole, and of a class there is. */
-DV_TOOL dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_calls *calls, dv_lmdb_result *result,
+DV_TOOL dv_status dv_lmdb_verify(const char *destination, const dv_lmdb_callbacks *callbacks, dv_lmdb_result *result,
                                  dv_error *error);
 
 #ifdef __cplusplus
