@@ -175,6 +175,8 @@ static void plans_and_runs(void **state) {
     refuses(dv_run_predict(NULL, &error));
     assert_null(dv_run_logits(NULL));
     assert_null(dv_run_logits_map(NULL));
+    assert_null(dv_run_targets(NULL));
+    assert_null(dv_run_labels(NULL));
     assert_null(dv_run_logits_gradient(NULL));
     dv_run_abandon(NULL);
     refuses(dv_run_evaluate(NULL, &result, &error));

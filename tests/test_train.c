@@ -473,7 +473,6 @@ static void expect_explosion(fixture *f, const char *what, const char *advice) {
     assert_int_equal(status, DV_ERROR_NONFINITE);
     if (strncmp(error.text, "step ", 5) != 0 || !strstr(error.text, what) || !strstr(error.text, advice))
         fail_msg("\"%s\": expected \"step\", \"%s\" and \"%s\"", error.text, what, advice);
-    fixture_free(f);
 }
 
 /* A learning rate that explodes. */
@@ -484,6 +483,7 @@ static void test_explosion(void **state) {
     f->options.schedule.rate = 1000;
     f->options.sgd.weight_decay = 1;
     expect_explosion(f, "", "use a learning rate (--lr) below 1000 or a warm-up (--warmup), or check the data");
+    fixture_free(f);
 }
 
 static const dv_run_parameter *parameter_named(const dv_run *run, const char *name) {
@@ -504,6 +504,9 @@ static void test_divergence(void **state) {
     f->options.schedule.rate = 0.5;
     f->options.schedule.warmup = 1;
     expect_explosion(f, "training diverges: the loss is ", "or a longer warm-up (--warmup), or check the data");
+    for (size_t i = 0; i < weight->count; i++)
+        assert_true(weight->gradient[i] == 0); /* backward, which may update parameters, has not begun */
+    fixture_free(f);
 }
 
 /* Logits of a test after an epoch, whose training went well. */
@@ -514,6 +517,7 @@ static void test_divergence_in_a_test(void **state) {
     for (size_t i = 0; i < variance->count; i++)
         variance->data[i] = NAN;
     expect_explosion(f, "test, batch 1: norm: ", "use a learning rate (--lr) below 0.1 or a warm-up (--warmup)");
+    fixture_free(f);
 }
 
 int main(void) {

@@ -160,7 +160,8 @@ def print_golden(name):
 
 
 torch.set_num_threads(2)
-if sys.argv[1] == "margins":
-    print_margins(sys.argv[2])
-else:
-    print_golden(sys.argv[1])
+if __name__ == "__main__":
+    if sys.argv[1] == "margins":
+        print_margins(sys.argv[2])
+    else:
+        print_golden(sys.argv[1])
