@@ -1,7 +1,7 @@
 /* division bench codec: how fast maps of real networks are packed and unpacked, next to memcpy.
  *
  * Encode, decode and memcpy take turns on the same bytes, round after round, and each figure is the
- * median of the rounds: on a shared machine only ratios of one run mean anything. A case goes through
+ * median of the rounds: on a shared machine only ratios of one call mean anything. A case goes through
  * at least BENCH_BYTES before it meets the same memory again, so that caches do not help a small map. */
 #include "cli.h"
 #include "options.h"
@@ -138,8 +138,8 @@ static int buffers_new(buffers *b, const dv_codec *codec, const dv_map *map) {
 }
 
 /* Seconds of each of the three, over all copies. */
-static dv_status run_round(const dv_codec *codec, const dv_map *map, const buffers *b, double took[3],
-                           dv_error *error) {
+static dv_status measure_round(const dv_codec *codec, const dv_map *map, const buffers *b, double took[3],
+                               dv_error *error) {
     dv_noise noise = {.seed = 1};
     dv_status status = DV_OK;
     double start = seconds();
@@ -161,7 +161,7 @@ static dv_status run_round(const dv_codec *codec, const dv_map *map, const buffe
     return status;
 }
 
-static int run_case(const dv_codec *codec, int rounds, result *out) {
+static int measure_case(const dv_codec *codec, int rounds, result *out) {
     buffers b;
     dv_error error;
     double took[3], each[5][BENCH_MAX_ROUNDS];
@@ -169,7 +169,7 @@ static int run_case(const dv_codec *codec, int rounds, result *out) {
     if (code != CLI_SUCCESS)
         return code;
     for (int round = -1; round < rounds; round++) { /* the first is not counted */
-        if (run_round(codec, &out->map, &b, took, &error) != DV_OK) {
+        if (measure_round(codec, &out->map, &b, took, &error) != DV_OK) {
             buffers_free(&b);
             return cli_report(&error);
         }
@@ -285,7 +285,7 @@ static void print_summary(const result *results, int count) {
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int run_all(const dv_codec *codec, int rounds, int only_type, int only_layout, int json) {
+static int measure_all(const dv_codec *codec, int rounds, int only_type, int only_layout, int json) {
     static result results[MAP_COUNT * DV_TYPE_COUNT * DV_LAYOUT_COUNT];
     int count = 0;
     for (int type = 0; type < DV_TYPE_COUNT; type++)
@@ -301,7 +301,7 @@ static int run_all(const dv_codec *codec, int rounds, int only_type, int only_la
                                   .channels = maps[i].channels,
                                   .rank = 2,
                                   .sides = {maps[i].side, maps[i].side}};
-                int code = run_case(codec, rounds, r);
+                int code = measure_case(codec, rounds, r);
                 if (code != CLI_SUCCESS)
                     return code;
                 if (json)
@@ -348,5 +348,5 @@ int cli_bench_codec(int argc, char **argv) {
                "%5s %5s   %6s\n",
                method, isa_name(), codec.threads, rounds, "network", "map", "type", "layout", "encode", "decode",
                "memcpy", "e/m", "d/m", "ratio");
-    return run_all(&codec, rounds, type, layout, json);
+    return measure_all(&codec, rounds, type, layout, json);
 }

@@ -111,7 +111,7 @@ static int measure_all(bench_network network, const bench_methods *methods, foot
     return code;
 }
 
-static int run_batch(bench_network network, const bench_methods *methods, int heading, int json) {
+static int measure_batch(bench_network network, const bench_methods *methods, int heading, int json) {
     footprint all[BENCH_MOST_ITEMS] = {0}, none = {0};
     int place = bench_methods_none(methods), width = bench_methods_width(methods);
     int code = measure_all(network, methods, all);
@@ -163,7 +163,7 @@ int cli_bench_memory(int argc, char **argv) {
     code = CLI_SUCCESS;
     for (int i = 0; i < batches.count && code == CLI_SUCCESS; i++) {
         network.batch = batches.at[i];
-        code = run_batch(network, &methods, i == 0 && !json, json);
+        code = measure_batch(network, &methods, i == 0 && !json, json);
     }
     return code == CLI_SUCCESS ? cli_finish() : code;
 }

@@ -38,7 +38,7 @@ static int warm_up(contest *c, int i) {
 }
 
 /* Every round begins with another method. */
-static int run_round(contest *c, int round) {
+static int measure_round(contest *c, int round) {
     bench_answer answer;
     for (int turn = 0; turn < c->count; turn++) {
         int i = (turn + round) % c->count;
@@ -52,12 +52,12 @@ static int run_round(contest *c, int round) {
     return CLI_SUCCESS;
 }
 
-static int run_all(contest *c) {
+static int measure_all(contest *c) {
     int code = CLI_SUCCESS;
     for (int i = 0; i < c->count && code == CLI_SUCCESS; i++)
         code = warm_up(c, i);
     for (int round = 0; round < c->rounds && code == CLI_SUCCESS; round++)
-        code = run_round(c, round);
+        code = measure_round(c, round);
     for (int i = 0; i < c->count; i++) {
         int ended = bench_worker_end(&c->workers[i]);
         code = code == CLI_SUCCESS ? ended : code;
@@ -135,7 +135,7 @@ int cli_bench_throughput(int argc, char **argv) {
     if (code != CLI_CONTINUE)
         return code;
     contest_init(&c, &network, &methods);
-    code = run_all(&c);
+    code = measure_all(&c);
     if (code != CLI_SUCCESS)
         return code;
     print_all(&c, bench_methods_width(&methods), json);

@@ -148,7 +148,7 @@ static int unknown_command(const cli_command *commands, const char *prefix, cons
 int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char **argv) {
     for (const cli_command *command = commands; command->name != NULL; command++)
         if (strcmp(command->name, argv[0]) == 0)
-            return command->run(argc, argv);
+            return command->call(argc, argv);
     return unknown_command(commands, prefix, argv[0]);
 }
 

@@ -60,10 +60,10 @@ const char *cli_left_text(double seconds, char text[CLI_LEFT_TEXT]);
 typedef struct cli_command {
     const char *name;
     const char *help; /* one line */
-    int (*run)(int argc, char **argv);
+    int (*call)(int argc, char **argv);
 } cli_command;
 
-/* Runs the command of the table that argv[0] names, with its arguments. If there is none, says so with
+/* Calls the command of the table that argv[0] names, with its arguments. If there is none, says so with
  * the nearest name there is. `prefix` is what precedes the name in a call: "division", "division bench". */
 int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char **argv);
 

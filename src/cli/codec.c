@@ -249,7 +249,7 @@ static dv_status write_decoded(const codec_trial *trial, const char *path, dv_er
 /* ---- the command --------------------------------------------------------------------------- */
 
 /* Everything between reading the options and printing. */
-static dv_status run(const settings *chosen, codec_trial *trial, codec_measure *measure, dv_error *error) {
+static dv_status try_codec(const settings *chosen, codec_trial *trial, codec_measure *measure, dv_error *error) {
     dv_noise noise = {.seed = chosen->seed};
     dv_status status = dv_codec_parse(chosen->method, &trial->codec, error);
     trial->codec.threads = chosen->threads;
@@ -270,11 +270,11 @@ static dv_status run(const settings *chosen, codec_trial *trial, codec_measure *
     return status;
 }
 
-static int run_and_print(const settings *chosen) {
+static int try_and_print(const settings *chosen) {
     codec_trial trial = {.packed_bytes = 0};
     codec_measure measure = {0};
     dv_error error;
-    dv_status status = run(chosen, &trial, &measure, &error);
+    dv_status status = try_codec(chosen, &trial, &measure, &error);
     if (status == DV_OK && chosen->json)
         print_json(&trial, &measure);
     else if (status == DV_OK)
@@ -329,5 +329,5 @@ int cli_codec(int argc, char **argv) {
     if (code != CLI_CONTINUE)
         return code;
     chosen.file = operands.at[0];
-    return run_and_print(&chosen);
+    return try_and_print(&chosen);
 }

@@ -93,7 +93,7 @@ static int fetch(const settings *chosen) {
     return cli_finish();
 }
 
-static int run(const settings *chosen) {
+static int fetch_unless_there(const settings *chosen) {
     dv_error error;
     if (strlen(chosen->digest) != MD5_TEXT - 1 || strspn(chosen->digest, "0123456789abcdefABCDEF") != MD5_TEXT - 1)
         return cli_wrong_call("--md5: '%s' is no MD5: give its %d hexadecimal digits", chosen->digest, MD5_TEXT - 1);
@@ -137,5 +137,5 @@ int cli_data_fetch(int argc, char **argv) {
     chosen.folder = operands.at[1];
     chosen.url = chosen.url != NULL ? chosen.url : chosen.set->url;
     chosen.digest = chosen.digest != NULL ? chosen.digest : chosen.set->md5;
-    return run(&chosen);
+    return fetch_unless_there(&chosen);
 }

@@ -40,7 +40,7 @@ static void print_result(const dv_lmdb_result *result, int verified_only) {
     printf(verified_only ? "all records are as they were written\n" : "written and verified\n");
 }
 
-static int run(const char *source, const char *destination, const dv_lmdb_options *options, int quiet) {
+static int convert_or_verify(const char *source, const char *destination, const dv_lmdb_options *options, int quiet) {
     cli_live line = cli_live_new(quiet);
     dv_lmdb_callbacks callbacks = {show_progress, show_corrupt, &line, &cli_interrupted};
     dv_lmdb_result result;
@@ -91,5 +91,5 @@ int cli_data_lmdb(int argc, char **argv) {
     chosen.resize = (size_t)resize;
     chosen.quality = (size_t)quality;
     chosen.workers = (size_t)workers;
-    return run(verify ? NULL : operands.at[0], operands.at[operands.count - 1], &chosen, quiet);
+    return convert_or_verify(verify ? NULL : operands.at[0], operands.at[operands.count - 1], &chosen, quiet);
 }

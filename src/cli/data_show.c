@@ -161,7 +161,7 @@ static dv_status make_sheet(const settings *chosen, const dv_dataset *data, dv_e
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int run(const settings *chosen) {
+static int show(const settings *chosen) {
     dv_dataset *data = NULL;
     dv_error error;
     dv_status status = dv_dataset_open(chosen->data, &data, &error);
@@ -208,5 +208,5 @@ int cli_data_show(int argc, char **argv) {
     dv_error error;
     if (dv_augmentation_parse(chosen.augment, &chosen.augmentation, &error) != DV_OK)
         return cli_report(&error);
-    return run(&chosen);
+    return show(&chosen);
 }

@@ -111,7 +111,7 @@ static const char *advice(CURLcode code, long answer) {
     return again;
 }
 
-static dv_status run(transfer *t, dv_error *error) {
+static dv_status transfer_all(transfer *t, dv_error *error) {
     long answer;
     int write_error;
     CURLcode code = attempt(t, "ab", &answer, &write_error);
@@ -132,7 +132,8 @@ dv_status download(const char *url, const char *path, cli_live *line, dv_error *
     transfer t = {.url = url, .path = path, .line = line};
     curl_global_init(CURL_GLOBAL_DEFAULT);
     t.curl = curl_easy_init();
-    dv_status status = t.curl != NULL ? run(&t, error) : cli_error(error, DV_ERROR_MEMORY, "no memory for a download");
+    dv_status status =
+        t.curl != NULL ? transfer_all(&t, error) : cli_error(error, DV_ERROR_MEMORY, "no memory for a download");
     curl_easy_cleanup(t.curl);
     curl_global_cleanup();
     cli_live_wipe(line);

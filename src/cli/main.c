@@ -1,4 +1,4 @@
-/* The program: finds the command in a table and runs it. */
+/* The program: finds the command in a table and calls it. */
 #include "cli.h"
 #include "start.h"
 
@@ -41,7 +41,7 @@ static int print_version(void) {
     return cli_finish();
 }
 
-/* "division help" and "division help COMMAND [SUBCOMMAND]": runs the command with --help. */
+/* "division help" and "division help COMMAND [SUBCOMMAND]": calls the command with --help. */
 static int help(int argc, char **argv) {
     enum { MOST_WORDS = 4 };
     char flag[] = "--help", *call[MOST_WORDS + 1];

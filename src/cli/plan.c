@@ -113,7 +113,7 @@ static int print_plan(const dv_plan *plan, const plan_settings *chosen) {
     return check_fit(totals.planned, available);
 }
 
-static int run(const plan_settings *chosen) {
+static int make_and_print(const plan_settings *chosen) {
     dv_plan_options options = dv_plan_options_default();
     options.method = chosen->method;
     dv_graph *graph;
@@ -151,5 +151,5 @@ int cli_plan(int argc, char **argv) {
                    "than is available.\n",
         .options = options};
     int code = cli_parse(&usage, argc, argv, NULL);
-    return code == CLI_CONTINUE ? run(&c) : code;
+    return code == CLI_CONTINUE ? make_and_print(&c) : code;
 }

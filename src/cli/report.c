@@ -28,7 +28,7 @@ static dv_status write_all(dv_report *report, const report_settings *chosen, dv_
     return status;
 }
 
-static int run(const cli_operands *inputs, const report_settings *chosen) {
+static int make_page(const cli_operands *inputs, const report_settings *chosen) {
     dv_report *report = NULL;
     dv_error error;
     dv_status status = dv_report_new(&report, &error);
@@ -69,5 +69,5 @@ int cli_report_command(int argc, char **argv) {
     if (chosen.page == NULL && chosen.figures == NULL && chosen.tensorboard == NULL)
         return cli_wrong_call(
             "report: nothing to write: name a page with -o page.html, or a folder with --figures or --tensorboard");
-    return run(&inputs, &chosen);
+    return make_page(&inputs, &chosen);
 }

@@ -193,14 +193,14 @@ struct dv_layer {
     dv_buffer buffers[DV_LAYER_MAX_BUFFERS];
     dv_need input_need;       /* of the inputs in input_need_mask */
     unsigned input_need_mask; /* bit i: input i is needed; all ones unless infer says otherwise */
-    unsigned needed_for;      /* bit p: the inputs and what is saved are needed as long as parameter p is trained. If all
-                               * of these are frozen, backward reads neither. 0: it always does */
-    dv_need output_need;      /* of the output */
-    bool zero_outside_mask;   /* the output is zero where it is not positive */
-    size_t fewest_images;     /* that it can be trained with; 0 is 1 */
-    size_t target_bytes;      /* a loss: of what it is given for an image */
-    bool takes_labels;        /* ... which is labels: int32 [pixels of the input] */
-    bool mixes_labels;        /* ... of which an image can have a second one */
+    unsigned needed_for;    /* bit p: the inputs and what is saved are needed as long as parameter p is trained. If all
+                             * of these are frozen, backward reads neither. 0: it always does */
+    dv_need output_need;    /* of the output */
+    bool zero_outside_mask; /* the output is zero where it is not positive */
+    size_t fewest_images;   /* that it can be trained with; 0 is 1 */
+    size_t target_bytes;    /* a loss: of what it is given for an image */
+    bool takes_labels;      /* ... which is labels: int32 [pixels of the input] */
+    bool mixes_labels;      /* ... of which an image can have a second one */
 
     /* set by prepare */
     size_t saved_bytes;
