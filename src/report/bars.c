@@ -49,7 +49,7 @@ static void draw_scale(dv_drawing *drawing, const dv_bar_chart *chart, const dv_
         double x = dv_axis_at(axis, axis->marks[i]);
         double width = dv_words_width(dv_axis_mark_text(axis, i, text), DV_SMALL_LETTERS);
         double start = fmax(x - width / 2, DV_EDGE / 2.0);
-        dv_draw_line(drawing, x, TOP - GAP, x, bottom, i == 0 ? "axis" : "grid");
+        dv_draw_line(drawing, x, TOP - GAP, x, bottom, "grid");
         if (start < free_from)
             continue;
         dv_draw_words(drawing, (dv_words){.x = start, .y = bottom + 14, .look = "small quiet"}, text);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { LARGEST_FILE = 1 << 28 };
+
 dv_status dv_report_no_memory(dv_error *error) {
     return dv_fail(error, DV_ERROR_MEMORY, "no memory for what is to be reported: close other programs");
 }
@@ -95,10 +97,19 @@ size_t dv_report_series(const dv_report_data *data, const char *method) {
     return 0;
 }
 
+static dv_status read_file(dv_report_data *data, const char *path, dv_error *error) {
+    void *text;
+    size_t bytes;
+    DV_TRY(dv_file_read(path, LARGEST_FILE, &text, &bytes, error));
+    dv_status status = dv_report_read_lines(data, &(dv_record_text){path, text, bytes}, error);
+    free(text);
+    return status;
+}
+
 dv_status dv_report_read(dv_report_data *data, const char *path, dv_error *error) {
     struct stat status;
     bool is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    DV_TRY((is_folder ? dv_report_read_folder : dv_report_read_lines)(data, path, error));
+    DV_TRY((is_folder ? dv_report_read_folder : read_file)(data, path, error));
     return add_text(&data->inputs, &data->input_count, path, error);
 }
 

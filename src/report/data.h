@@ -3,6 +3,8 @@
 #ifndef DV_REPORT_DATA_H
 #define DV_REPORT_DATA_H
 
+#include "report/record.h"
+
 #include <division/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,7 +95,12 @@ void dv_report_data_free(dv_report_data *data);
 /* Reads a folder of a run or a file of JSON lines and adds it. After a failure the data can only be freed. */
 dv_status dv_report_read(dv_report_data *data, const char *path, dv_error *error);
 dv_status dv_report_read_folder(dv_report_data *data, const char *path, dv_error *error);
-dv_status dv_report_read_lines(dv_report_data *data, const char *path, dv_error *error);
+
+/* The same of texts in memory, the caller's: a file of lines, and a run with its options and its log. `ended` is when
+ * the log was written last. */
+dv_status dv_report_read_lines(dv_report_data *data, const dv_record_text *file, dv_error *error);
+dv_status dv_report_read_run(dv_report_data *data, const char *path, const dv_record_text *config,
+                             const dv_record_text *log, double ended, dv_error *error);
 
 /* Puts the runs into groups; once, when all are there. */
 dv_status dv_report_group(dv_report_data *data, dv_error *error);

@@ -17,7 +17,7 @@ void dv_drawing_free(dv_drawing *drawing) {
 /* ` name="number"`. */
 static void put_attribute(dv_text *text, const char *name, double number) {
     dv_text_format(text, " %s=\"", name);
-    dv_text_number(text, number, DECIMALS);
+    dv_text_number(text, isfinite(number) ? number : 0, DECIMALS);
     dv_text_put(text, "\"");
 }
 
@@ -156,6 +156,8 @@ dv_path dv_path_begin(dv_drawing *drawing, const char *look) {
 }
 
 void dv_path_point(dv_path *path, double x, double y) {
+    if (!isfinite(x) || !isfinite(y))
+        return;
     dv_text_put(&path->drawing->body, path->down ? "L" : "M");
     dv_text_number(&path->drawing->body, x, DECIMALS);
     dv_text_put(&path->drawing->body, " ");

@@ -19,7 +19,7 @@
 enum { DV_LETTERS = 12, DV_SMALL_LETTERS = 11, DV_TITLE_LETTERS = 14 };
 
 /* All panels have this width: wide enough for a line of words, and letters stay legible on a telephone. */
-enum { DV_PANEL_WIDTH = 460 };
+enum { DV_PANEL_WIDTH = 400 };
 
 /* One panel of a figure, while it is drawn. Starts as zeros. */
 typedef struct dv_drawing {
@@ -55,7 +55,8 @@ void dv_draw_line(dv_drawing *drawing, double x1, double y1, double x2, double y
 void dv_draw_box(dv_drawing *drawing, double x, double y, double width, double height, const char *look,
                  const char *hint);
 
-/* A path through points: begin, then points, then end. After dv_path_lift the next point begins a new part. */
+/* A path through points: begin, then points, then end. After dv_path_lift the next point begins a new part. A
+ * point that is no number is left out. */
 typedef struct dv_path {
     dv_drawing *drawing;
     bool down; /* the pen is */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HEIGHT = 230, WORDS_BYTES = 512, MOST_MARKS = 40 };
+enum { HEIGHT = 230, WORDS_BYTES = 512, MOST_MARKS = 40, MOST_HINTS = 200 };
 
 /* A curve: which number of a line of the log, and what it is called. */
 typedef struct curve {
@@ -32,15 +32,26 @@ typedef struct moment {
     size_t runs;
 } moment;
 
-static void add_run(const dv_run_folder *run, double epoch, const curve *of, moment *at) {
-    for (size_t i = 0; i < run->epochs; i++) {
-        double number = number_of(&run->log[i], of);
-        if (run->log[i].epoch != epoch || !isfinite(number))
-            continue;
-        at->sum += number;
-        at->runs++;
-        dv_range_add(&at->range, number);
+/* The line of an epoch, or NULL; epochs grow along a log. */
+static const dv_log_line *line_at(const dv_run_folder *run, double epoch) {
+    size_t low = 0, high = run->epochs;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (run->log[middle].epoch < epoch)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    return low < run->epochs && run->log[low].epoch == epoch ? &run->log[low] : NULL;
+}
+
+static void add_run(const dv_run_folder *run, double epoch, const curve *of, moment *at) {
+    const dv_log_line *line = line_at(run, epoch);
+    if (line == NULL || !isfinite(number_of(line, of)))
+        return;
+    at->sum += number_of(line, of);
+    at->runs++;
+    dv_range_add(&at->range, number_of(line, of));
 }
 
 static moment moment_at(const dv_report_data *data, size_t g, double epoch, const curve *of) {
@@ -119,10 +130,10 @@ static void say_moment(const line_of *line, double epoch, const moment *at, char
                  dv_unit_text(line->of->unit, at->range.low, low), dv_unit_text(line->of->unit, at->range.high, high));
 }
 
-/* Marks at all epochs of a short training have words; of a long one, marks are seen at some of them. */
+/* A long training has marks at some of its epochs, and hints at more of them. */
 static void draw_marks(const line_of *line) {
     char words[WORDS_BYTES];
-    double every = ceil(line->last / MOST_MARKS);
+    double every = ceil(line->last / MOST_MARKS), hinted = ceil(line->last / MOST_HINTS);
     for (double epoch = 1; epoch <= line->last; epoch++) {
         moment at = moment_at(line->data, line->group, epoch, line->of);
         if (at.runs == 0)
@@ -131,7 +142,8 @@ static void draw_marks(const line_of *line) {
         say_moment(line, epoch, &at, words);
         if (fmod(epoch, every) == 0)
             dv_draw_mark(line->drawing, x, y, 2.6, line->series, NULL);
-        dv_draw_box(line->drawing, x - 5, y - 6, 10, 12, "touch", words);
+        if (fmod(epoch, hinted) == 0)
+            dv_draw_box(line->drawing, x - 5, y - 6, 10, 12, "touch", words);
     }
 }
 

@@ -10,6 +10,9 @@
 
 enum { HEIGHT = 270, WORDS_BYTES = 1024, LANE = 34 };
 
+/* Rounding of a method that is exact is not a noise to show on a logarithmic axis. */
+#define NO_NOISE 1e-12
+
 /* Bytes kept for an image. The line itself knows, or a memory benchmark or a plan of the same network and method. */
 static double bytes_of(const dv_report_data *data, const dv_bench_line *line) {
     if (!isnan(line->activation_bytes))
@@ -26,7 +29,8 @@ static double bytes_of(const dv_report_data *data, const dv_bench_line *line) {
 
 /* Whether a line is a point of the panel of `ground`. */
 static bool is_shown(const dv_report_data *data, const dv_bench_line *ground, const dv_bench_line *line) {
-    return dv_line_same_ground(ground, line) && line->parameter[0] == '\0' && bytes_of(data, line) > 0;
+    return dv_line_same_ground(ground, line) && line->parameter[0] == '\0' && bytes_of(data, line) >= 1 &&
+           isfinite(bytes_of(data, line));
 }
 
 /* Grounds of which a method's bytes are known. */
@@ -57,7 +61,7 @@ static dv_field field_of(const dv_report_data *data, const dv_bench_line *ground
         if (!is_shown(data, ground, line))
             continue;
         dv_range_add(&bytes, bytes_of(data, line));
-        if (line->variance_ratio > 0)
+        if (line->variance_ratio > NO_NOISE)
             dv_range_add(&noise, line->variance_ratio);
     }
     if (dv_range_is_empty(&noise))
@@ -69,7 +73,7 @@ static dv_field field_of(const dv_report_data *data, const dv_bench_line *ground
 
 /* Methods without noise have no place on a logarithmic axis: they stand in a lane below it. */
 static double height_of(const dv_field *field, double noise) {
-    return noise > 0 ? dv_axis_at(&field->y, noise) : field->bottom + LANE / 2.0;
+    return noise > NO_NOISE ? dv_axis_at(&field->y, noise) : field->bottom + LANE / 2.0;
 }
 
 static void draw_lane(dv_drawing *drawing, const dv_field *field) {
@@ -102,9 +106,9 @@ static size_t draw_points(const dv_report_data *data, const dv_bench_line *groun
     for (const dv_bench_line *line = data->lines; labels != NULL && line < data->lines + data->line_count; line++)
         if (is_shown(data, ground, line))
             labels[count++] = draw_point(data, line, field, drawing);
-    size_t left_out = dv_draw_labels(drawing, &all, labels, count);
+    size_t apart = dv_draw_labels(drawing, &all, labels, count);
     free(labels);
-    return left_out;
+    return apart;
 }
 
 static double draw_legend(const dv_report_data *data, const dv_bench_line *ground, double top, dv_drawing *drawing) {

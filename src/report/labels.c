@@ -48,10 +48,14 @@ static bool find_place(const taken *all, const dv_field *field, const dv_label *
     return false;
 }
 
+static bool is_beside(const dv_label *label, const box *place) {
+    return place->top < label->y && place->bottom > label->y;
+}
+
 static void draw_label(dv_drawing *drawing, const dv_label *label, const box *place, double room) {
     double y = (place->top + place->bottom) / 2;
     double near = fmin(fmax(label->x, place->left), place->right);
-    if (fabs(y - label->y) > 1.5 * HEIGHT)
+    if (!is_beside(label, place))
         dv_draw_line(drawing, label->x, label->y, near, y < label->y ? place->bottom : place->top, "leader");
     dv_draw_words(drawing, (dv_words){.x = place->left, .y = place->bottom - 3, .look = "small halo", .room = room},
                   label->words);
@@ -59,7 +63,7 @@ static void draw_label(dv_drawing *drawing, const dv_label *label, const box *pl
 
 size_t dv_draw_labels(dv_drawing *drawing, const dv_field *field, const dv_label *labels, size_t count) {
     taken all = {.boxes = calloc(2 * count + 1, sizeof *all.boxes)};
-    size_t left_out = 0;
+    size_t apart = 0;
     double room = (field->right - field->left) * 0.72;
     drawing->body.failed |= all.boxes == NULL;
     for (size_t i = 0; all.boxes != NULL && i < count; i++)
@@ -71,10 +75,11 @@ size_t dv_draw_labels(dv_drawing *drawing, const dv_field *field, const dv_label
         if (find_place(&all, field, &labels[i], width, &place)) {
             draw_label(drawing, &labels[i], &place, room);
             all.boxes[all.count++] = place;
+            apart += !is_beside(&labels[i], &place);
         } else {
-            left_out++;
+            apart++;
         }
     }
     free(all.boxes);
-    return left_out;
+    return apart;
 }

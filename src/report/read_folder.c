@@ -3,7 +3,6 @@
 #include "base/status.h"
 #include "report/data.h"
 #include "report/method_text.h"
-#include "report/record.h"
 
 #include <division/folder.h>
 
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { KEY_BYTES = 128, LARGEST_CONFIG = 1 << 20, PATH_BYTES = 4096 };
+enum { KEY_BYTES = 128, LARGEST_CONFIG = 1 << 20, LARGEST_LOG = 1 << 28, MOST_EPOCHS = 100000, PATH_BYTES = 4096 };
 
 static const dv_record_field log_fields[] = {
     DV_RECORD_NUMBER(dv_log_line, epoch),
@@ -29,13 +28,6 @@ static const dv_record_field log_fields[] = {
     DV_RECORD_NUMBER(dv_log_line, learning_rate),
     DV_RECORD_END,
 };
-
-/* "path/name" for a file of the folder. */
-static dv_status file_of(const char *path, const char *name, char file[PATH_BYTES], dv_error *error) {
-    if (snprintf(file, PATH_BYTES, "%s/%s", path, name) >= PATH_BYTES)
-        return dv_fail(error, DV_ERROR_IO, "a path of %zu characters: give a shorter one", strlen(path));
-    return DV_OK;
-}
 
 /* The last part of a path, without slashes at its end, which are cut off. */
 static const char *last_part(char *path) {
@@ -89,23 +81,14 @@ static dv_status fail_config(const char *path, const char *verb, const char *rea
                    dv_file_shown(path), verb, reason);
 }
 
-static dv_status read_config(dv_run_folder *run, dv_error *error) {
-    char file[PATH_BYTES];
-    struct stat there;
-    void *text;
-    size_t bytes;
-    DV_TRY(file_of(run->path, DV_FOLDER_CONFIG, file, error));
-    if (stat(file, &there) != 0)
-        return fail_config(run->path, "is", "missing", error);
-    DV_TRY(dv_file_read(file, LARGEST_CONFIG, &text, &bytes, error));
-    dv_json_cursor json = dv_json_cursor_at(text, bytes);
-    dv_status status = read_settings(run, &json, error);
-    if (status == DV_OK && !dv_json_ended(&json))
-        status = fail_config(run->path, "is no JSON:", json.problem, error);
-    free(text);
-    if (status == DV_OK && dv_run_setting_of(run, "method")[0] == '\0')
-        status = fail_config(run->path, "has", "no method", error);
-    return status;
+static dv_status read_config(dv_run_folder *run, const dv_record_text *config, dv_error *error) {
+    dv_json_cursor json = dv_json_cursor_at(config->text, config->bytes);
+    DV_TRY(read_settings(run, &json, error));
+    if (!dv_json_ended(&json))
+        return fail_config(run->path, "is no JSON:", json.problem, error);
+    if (dv_run_setting_of(run, "method")[0] == '\0')
+        return fail_config(run->path, "has", "no method", error);
+    return DV_OK;
 }
 
 /* ---- the log ------------------------------------------------------------------------------- */
@@ -116,8 +99,9 @@ static dv_status read_epoch(void *context, dv_json_cursor *json, dv_error *error
     dv_log_line line;
     if (!dv_record_read(json, log_fields, &line) || !dv_json_ended(json))
         return DV_OK; /* the cursor knows why */
-    if (!(line.epoch >= 1))
-        return dv_fail(error, DV_ERROR_FORMAT, "it has no epoch: give a log as the program writes it");
+    if (!(line.epoch >= 1 && line.epoch <= MOST_EPOCHS))
+        return dv_fail(error, DV_ERROR_FORMAT, "it has no epoch from 1 to %d: give a log as the program writes it",
+                       MOST_EPOCHS);
     while (run->epochs > 0 && run->log[run->epochs - 1].epoch >= line.epoch)
         run->epochs--;
     dv_log_line *added = dv_report_more(&run->log, run->epochs, sizeof *added);
@@ -129,16 +113,10 @@ static dv_status read_epoch(void *context, dv_json_cursor *json, dv_error *error
     return DV_OK;
 }
 
-static dv_status read_log(dv_report_data *data, dv_run_folder *run, dv_error *error) {
-    char file[PATH_BYTES];
-    struct stat there;
+static dv_status read_log(dv_report_data *data, dv_run_folder *run, const dv_record_text *log, dv_error *error) {
     bool cut = false;
-    DV_TRY(file_of(run->path, DV_FOLDER_LOG, file, error));
     run->best_top1 = NAN;
-    if (stat(file, &there) == 0) {
-        run->ended = (double)there.st_mtime;
-        DV_TRY(dv_record_lines(file, read_epoch, run, &cut, error));
-    }
+    DV_TRY(dv_record_lines(log, read_epoch, run, &cut, error));
     if (run->epochs == 0)
         return dv_fail(error, DV_ERROR_FORMAT,
                        "%.80s: " DV_FOLDER_LOG " has no epoch yet: wait for the first one, or leave this run out",
@@ -172,15 +150,54 @@ static dv_status check_name(const dv_report_data *data, const dv_run_folder *run
     return DV_OK;
 }
 
-dv_status dv_report_read_folder(dv_report_data *data, const char *path, dv_error *error) {
+dv_status dv_report_read_run(dv_report_data *data, const char *path, const dv_record_text *config,
+                             const dv_record_text *log, double ended, dv_error *error) {
     dv_run_folder *run = dv_report_more(&data->runs, data->run_count, sizeof *run);
     if (run == NULL || (run->path = strdup(path)) == NULL)
         return dv_report_no_memory(error);
     data->run_count++; /* from here on it is freed with the others */
+    run->ended = ended;
     DV_TRY(name_run(run, error));
     DV_TRY(check_name(data, run, error));
-    DV_TRY(read_config(run, error));
-    DV_TRY(read_log(data, run, error));
+    DV_TRY(read_config(run, config, error));
+    DV_TRY(read_log(data, run, log, error));
     DV_TRY(note_end(data, run, error));
     return dv_report_method(data, dv_run_setting_of(run, "method"), error);
+}
+
+/* A file of the folder in memory. */
+typedef struct file_text {
+    char path[PATH_BYTES];
+    void *text; /* owned; NULL: there is no such file */
+    size_t bytes;
+    double written; /* when, in seconds since 1970 */
+} file_text;
+
+static dv_status load(const char *folder, const char *name, size_t limit, file_text *file, dv_error *error) {
+    struct stat there;
+    *file = (file_text){0};
+    if (snprintf(file->path, PATH_BYTES, "%s/%s", folder, name) >= PATH_BYTES)
+        return dv_fail(error, DV_ERROR_IO, "a path of %zu characters: give a shorter one", strlen(folder));
+    if (stat(file->path, &there) != 0)
+        return DV_OK;
+    file->written = (double)there.st_mtime;
+    return dv_file_read(file->path, limit, &file->text, &file->bytes, error);
+}
+
+static dv_record_text text_of(const file_text *file) {
+    return (dv_record_text){file->path, file->text != NULL ? file->text : "", file->bytes};
+}
+
+dv_status dv_report_read_folder(dv_report_data *data, const char *path, dv_error *error) {
+    file_text config, log;
+    DV_TRY(load(path, DV_FOLDER_CONFIG, LARGEST_CONFIG, &config, error));
+    if (config.text == NULL)
+        return fail_config(path, "is", "missing", error);
+    dv_status status = load(path, DV_FOLDER_LOG, LARGEST_LOG, &log, error);
+    dv_record_text config_text = text_of(&config), log_text = text_of(&log);
+    if (status == DV_OK)
+        status = dv_report_read_run(data, path, &config_text, &log_text, log.written, error);
+    free(config.text);
+    free(log.text);
+    return status;
 }

@@ -3,7 +3,6 @@
 #include "base/status.h"
 #include "report/data.h"
 #include "report/method_text.h"
-#include "report/record.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -164,17 +163,17 @@ static dv_status read_line(void *context, dv_json_cursor *json, dv_error *error)
     return status;
 }
 
-dv_status dv_report_read_lines(dv_report_data *data, const char *path, dv_error *error) {
+dv_status dv_report_read_lines(dv_report_data *data, const dv_record_text *text, dv_error *error) {
     lines_of file = {data, 0};
     bool cut;
-    DV_TRY(dv_record_lines(path, read_line, &file, &cut, error));
+    DV_TRY(dv_record_lines(text, read_line, &file, &cut, error));
     if (file.lines == 0)
         return dv_fail(
             error, DV_ERROR_FORMAT,
             "%.80s is empty: give the folder of a run, or what 'division bench' or 'division plan' prints with --json",
-            dv_file_shown(path));
+            dv_file_shown(text->path));
     if (!cut)
         return DV_OK;
     return dv_report_note(data, error, "%.80s: the last line is cut off, as by a kill: those before it are shown",
-                          dv_file_shown(path));
+                          dv_file_shown(text->path));
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_FILE = 1 << 28, KEY_BYTES = 128, NUMBER_BYTES = 512 };
+enum { KEY_BYTES = 128, NUMBER_BYTES = 512 };
 
 void dv_record_clear(const dv_record_field *fields, void *record) {
     for (; fields->key != NULL; fields++) {
@@ -27,7 +27,7 @@ bool dv_record_number(const char *text, double *number) {
     if (*number > 0 || strcmp(text, "false") == 0)
         return true;
     *number = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*number);
+    return end != text && *end == '\0' && fabs(*number) <= DV_LARGEST_NUMBER;
 }
 
 static bool read_number(dv_json_cursor *json, double *number) {
@@ -36,7 +36,8 @@ static bool read_number(dv_json_cursor *json, double *number) {
     *number = NAN;
     if (!dv_json_read_scalar(json, text, sizeof text, &is_null))
         return false;
-    return is_null || dv_record_number(text, number) || dv_json_refuse(json, "a number should stand here");
+    return is_null || dv_record_number(text, number) ||
+           dv_json_refuse(json, "a number of at most 1e18 should stand here");
 }
 
 static bool read_text(dv_json_cursor *json, char text[DV_NAME_TEXT]) {
@@ -101,10 +102,10 @@ static dv_status read_line(const line *at, dv_line_reader *read, void *context, 
     return DV_OK;
 }
 
-static dv_status read_lines(const char *path, const char *text, size_t bytes, dv_line_reader *read, void *context,
-                            bool *cut, dv_error *error) {
-    line at = {.path = path, .begin = text, .number = 1};
-    for (const char *end = text + bytes; at.begin < end; at.begin = at.end + 1, at.number++) {
+dv_status dv_record_lines(const dv_record_text *file, dv_line_reader *read, void *context, bool *cut, dv_error *error) {
+    line at = {.path = file->path, .begin = file->text, .number = 1};
+    *cut = false;
+    for (const char *end = file->text + file->bytes; at.begin < end; at.begin = at.end + 1, at.number++) {
         const char *newline = memchr(at.begin, '\n', (size_t)(end - at.begin));
         at.end = newline != NULL ? newline : end;
         at.ended = newline != NULL;
@@ -112,14 +113,4 @@ static dv_status read_lines(const char *path, const char *text, size_t bytes, dv
             DV_TRY(read_line(&at, read, context, cut, error));
     }
     return DV_OK;
-}
-
-dv_status dv_record_lines(const char *path, dv_line_reader *read, void *context, bool *cut, dv_error *error) {
-    void *text;
-    size_t bytes;
-    *cut = false;
-    DV_TRY(dv_file_read(path, LARGEST_FILE, &text, &bytes, error));
-    dv_status status = read_lines(path, text, bytes, read, context, cut, error);
-    free(text);
-    return status;
 }

@@ -31,7 +31,10 @@ bool dv_record_read_field(dv_json_cursor *json, const char *key, const dv_record
 /* Reads a whole object. */
 bool dv_record_read(dv_json_cursor *json, const dv_record_field *fields, void *record);
 
-/* A scalar's text as a number; false if it is none. */
+/* No figure of ours is larger, and arithmetic with numbers up to here does not overflow. */
+#define DV_LARGEST_NUMBER 1e18
+
+/* A scalar's text as a number; false if it is none, or larger than that. */
 bool dv_record_number(const char *text, double *number);
 
 /* ---- lines --------------------------------------------------------------------------------- */
@@ -39,8 +42,15 @@ bool dv_record_number(const char *text, double *number);
 /* What reads a line, which the cursor stands at. Problems are those of the cursor, or an error of its own. */
 typedef dv_status dv_line_reader(void *context, dv_json_cursor *json, dv_error *error);
 
-/* Gives every line of a file to `read`, empty ones left out. `cut` becomes true where the last line has no end and
- * can't be read: its writer was killed, and the lines before are whole. An error names file and line. */
-dv_status dv_record_lines(const char *path, dv_line_reader *read, void *context, bool *cut, dv_error *error);
+/* Gives every line of a text, of the file `path`, to `read`, empty ones left out. `cut` becomes true where the last
+ * line has no end and can't be read: its writer was killed, and the lines before are whole. An error names file and
+ * line. */
+typedef struct dv_record_text {
+    const char *path; /* for messages */
+    const char *text; /* the caller's */
+    size_t bytes;
+} dv_record_text;
+
+dv_status dv_record_lines(const dv_record_text *file, dv_line_reader *read, void *context, bool *cut, dv_error *error);
 
 #endif

@@ -20,7 +20,7 @@ static const char *fixed_text(double number, int decimals, char text[DV_UNIT_TEX
     for (int i = 0; i < decimals && i < MOST_DECIMALS; i++)
         power *= 10;
     double scaled = fabs(number) * (double)power;
-    if (!(scaled < 9e15)) { /* no figure of ours; digits would be made up */
+    if (!(scaled < 9e18)) { /* no figure of ours; digits would be made up */
         snprintf(text, DV_UNIT_TEXT, "%s", isnan(number) ? DASH : number < 0 ? "-1e99" : "1e99");
         return text;
     }
