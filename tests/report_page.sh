@@ -92,11 +92,11 @@ looks telephone false --window-size=390,14000
 browse --no-pdf-header-footer --print-to-pdf="$kept/print.pdf" "file://$PWD/page.html" >/dev/null
 [[ -s $kept/print.pdf ]] || complain "expected a printed page"
 
-# Each figure alone is a picture too.
+# Each figure alone is a picture too, as in a README.
 "$DV_PROGRAM" report runs/* bench.jsonl plans.jsonl --figures figures || complain "expected figures"
-for figure in figures/*.svg; do
-    browse --window-size=900,900 --screenshot="$kept/$(basename "$figure" .svg).png" "file://$PWD/$figure" >/dev/null
-    [[ -s $kept/$(basename "$figure" .svg).png ]] || complain "expected a picture of $figure"
-done
+printf '<img width="900" alt="" src="%s">\n' figures/*.svg >pictures.html
+echo '<script>onload = function () { document.title = Array.from(document.images).every(function (i) { return i.naturalWidth > 300; }) ? "fine" : "broken"; }</script>' >>pictures.html
+browse --window-size=920,8000 --screenshot="$kept/figures.png" "file://$PWD/pictures.html" >/dev/null
+browse --virtual-time-budget=4000 --dump-dom "file://$PWD/pictures.html" | grep -q '<title>fine' || complain "expected nine pictures"
 echo "pictures are in $kept"
 finish
