@@ -20,7 +20,7 @@ for header in "${headers[@]}"; do
     ! grep -n '#include.*tools/' "$include/$header" || complain "$header is promised, and includes what is not"
     top=$(sed '/^#ifndef/,$d' "$include/$header")
     for word in threads fork freeing; do
-        [[ ${top,,} == *$word[:,]* ]] || complain "the top of $header says nothing of: $word"
+        [[ ${top,,} == *${word}[:,]* ]] || complain "the top of $header says nothing of: $word"
     done
     grep -q "#include <$header>" "$include/division/division.h" || [[ $header == */division.h ]] ||
         complain "division/division.h does not include $header"
