@@ -117,7 +117,7 @@ static void train_and_load(const char *path) {
     need(dv_dataset_open("synthetic:side=8,train=64,test=32", &data, &error));
     need_truth(dv_dataset_describe(data).classes == CLASSES && dv_dataset_describe(data).images[DV_TRAIN] == 64);
     dv_graph *graph = small_network();
-    dv_train_options options = dv_train_options_default();
+    dv_options options = dv_options_default();
     dv_plan_options planned = dv_plan_options_default();
     options.epochs = 2;
     planned.method = "division:bits=4";

@@ -10,6 +10,7 @@
 #include <division/graph.h>
 #include <division/info.h>
 #include <division/models.h>
+#include <division/options.h>
 #include <division/recipe.h>
 #include <division/synthetic.h>
 #include <division/tools/json.h>
@@ -38,6 +39,8 @@ static void codecs(void **state) {
     refuses(dv_codec_parse(NULL, &codec, &error));
     refuses(dv_codec_parse("exact", NULL, &error));
     refuses(dv_option_set(NULL, &codec, "1", &error));
+    refuses(dv_option_unknown(NULL, 0, "block", &error));
+    refuses(dv_option_unknown(dv_codec_option_at(0, 0), 1, NULL, &error));
     refuses(dv_option_set(dv_codec_option_at(0, 0), NULL, "8", &error));
     refuses(dv_codec_packed_bytes(NULL, &map, &bytes, &error));
     refuses(dv_codec_packed_bytes(&codec, NULL, &bytes, &error));
@@ -207,7 +210,10 @@ static void any_order_of_freeing(void **state) {
 static void training(void **state) {
     (void)state;
     network n = network_new();
-    dv_train_options options = dv_train_options_default();
+    dv_options options = dv_options_default();
+    static char path[DV_OPTIONS_JSON_BYTES];
+    dv_graph *graph;
+    dv_plan *plan;
     dv_train_state at = dv_train_state_default();
     dv_train_result result;
     dv_test_result tested;
@@ -216,7 +222,21 @@ static void training(void **state) {
     refuses(dv_schedule_parse(NULL, &options.schedule, &error));
     refuses(dv_schedule_parse("cosine", NULL, &error));
     refuses(dv_mix_check(NULL, &error));
-    refuses(dv_train_check(NULL, &error));
+    refuses(dv_options_check(NULL, &error));
+    refuses(dv_options_set(NULL, "lr", "1", &error));
+    refuses(dv_options_set(&options, NULL, "1", &error));
+    refuses(dv_options_get(NULL, "lr", path, sizeof path, &error));
+    refuses(dv_options_get(&options, NULL, path, sizeof path, &error));
+    refuses(dv_options_get(&options, "lr", NULL, 8, &error));
+    refuses(dv_options_read(NULL, "recipe", &error));
+    refuses(dv_options_read(&options, NULL, &error));
+    refuses(dv_options_apply(NULL, NULL, "recipe", &error));
+    refuses(dv_options_apply(&options, NULL, "recipe", &error));
+    refuses(dv_options_json(NULL, path, &error));
+    refuses(dv_options_json(&options, NULL, &error));
+    refuses(dv_options_plan(NULL, NULL, &graph, &plan, &error));
+    refuses(dv_options_plan(&options, NULL, NULL, &plan, &error));
+    refuses(dv_options_plan(&options, NULL, &graph, NULL, &error));
     refuses(dv_train(NULL, n.plan, n.data, &options, NULL, &at, &result, &error));
     refuses(dv_train(n.run, NULL, n.data, &options, NULL, &at, &result, &error));
     refuses(dv_train(n.run, n.plan, NULL, &options, NULL, &at, &result, &error));

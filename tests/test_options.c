@@ -31,6 +31,13 @@ static void make_table(values *v, dv_option table[TABLE]) {
     memcpy(table, options, sizeof options);
 }
 
+/* Sets one option by name. */
+static dv_status set(const dv_option *table, const char *name, const char *value, dv_error *error) {
+    const dv_option *option = dv_option_find(table, TABLE - 1, name, strlen(name));
+    return option != NULL ? dv_option_set(option, NULL, value, error)
+                          : dv_option_unknown(table, TABLE - 1, name, error);
+}
+
 /* ---- single settings ----------------------------------------------------------------------- */
 
 static void values_are_set(void **state) {
@@ -38,27 +45,27 @@ static void values_are_set(void **state) {
     values v;
     dv_option table[TABLE];
     make_table(&v, table);
-    assert_ok(cli_option_set(table, "flag", NULL, &error));
+    assert_ok(set(table, "flag", NULL, &error));
     assert_int_equal(v.flag, 1);
-    assert_ok(cli_option_set(table, "flag", "no", &error));
+    assert_ok(set(table, "flag", "no", &error));
     assert_int_equal(v.flag, 0);
-    assert_ok(cli_option_set(table, "flag", "true", &error));
+    assert_ok(set(table, "flag", "true", &error));
     assert_int_equal(v.flag, 1);
-    assert_ok(cli_option_set(table, "integer", "-3", &error));
+    assert_ok(set(table, "integer", "-3", &error));
     assert_int_equal(v.integer, -3);
-    assert_ok(cli_option_set(table, "integer", "100", &error));
+    assert_ok(set(table, "integer", "100", &error));
     assert_int_equal(v.integer, 100);
-    assert_ok(cli_option_set(table, "whole", "18446744073709551615", &error));
+    assert_ok(set(table, "whole", "18446744073709551615", &error));
     assert_true(v.whole == UINT64_MAX);
-    assert_ok(cli_option_set(table, "whole", "0xff", &error));
+    assert_ok(set(table, "whole", "0xff", &error));
     assert_true(v.whole == 255);
-    assert_ok(cli_option_set(table, "number", "-1", &error));
+    assert_ok(set(table, "number", "-1", &error));
     assert_true(v.number == -1);
-    assert_ok(cli_option_set(table, "number", "2.5e-1", &error));
+    assert_ok(set(table, "number", "2.5e-1", &error));
     assert_true(v.number == 0.25);
-    assert_ok(cli_option_set(table, "word", "blue", &error));
+    assert_ok(set(table, "word", "blue", &error));
     assert_int_equal(v.word, 2);
-    assert_ok(cli_option_set(table, "text", "", &error));
+    assert_ok(set(table, "text", "", &error));
     assert_string_equal(v.text, "");
 }
 
@@ -98,9 +105,9 @@ static void wrong_values_are_explained_and_change_nothing(void **state) {
     make_table(&v, table);
     before = v;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_fails(cli_option_set(table, cases[i][0], cases[i][1], &error), DV_ERROR_OPTION, cases[i][2]);
+        assert_fails(set(table, cases[i][0], cases[i][1], &error), DV_ERROR_OPTION, cases[i][2]);
         assert_memory_equal(&v, &before, sizeof v);
-        assert_int_equal(cli_option_set(table, cases[i][0], cases[i][1], NULL), DV_ERROR_OPTION);
+        assert_int_equal(set(table, cases[i][0], cases[i][1], NULL), DV_ERROR_OPTION);
     }
 }
 
@@ -112,8 +119,8 @@ static void long_values_are_cut_in_messages(void **state) {
     make_table(&v, table);
     memset(text, 'y', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    assert_fails(cli_option_set(table, "word", text, &error), DV_ERROR_OPTION, "give red, green or blue");
-    assert_fails(cli_option_set(table, text, "1", &error), DV_ERROR_OPTION, "yyy");
+    assert_fails(set(table, "word", text, &error), DV_ERROR_OPTION, "give red, green or blue");
+    assert_fails(set(table, text, "1", &error), DV_ERROR_OPTION, "yyy");
 }
 
 /* ---- whole command lines ------------------------------------------------------------------- */

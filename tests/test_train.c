@@ -18,7 +18,7 @@ typedef struct fixture {
     dv_plan *plan;
     dv_run *run;
     dv_dataset *data;
-    dv_train_options options;
+    dv_options options;
     dv_train_callbacks callbacks;
     dv_train_state state;
     dv_train_result result;
@@ -90,7 +90,7 @@ static dv_status count_save(void *context, const dv_train_state *saved, dv_error
 static fixture *fixture_with(const char *method, size_t batch, layers with, const char *data) {
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
-    f->options = dv_train_options_default();
+    f->options = dv_options_default();
     f->options.epochs = 3;
     f->state = dv_train_state_default();
     f->slowest = INFINITY;
@@ -189,7 +189,7 @@ static void test_goes_on(void **state) {
     (void)state;
     static const size_t cuts[] = {1, 9, 10, 14, 29, 30}; /* the even ones with workers, who guess what comes next */
     fixture *whole = fixture_new("division");
-    dv_train_options options = whole->options;
+    dv_options options = whole->options;
     options.mix = (dv_mix_options){.mixup = 0.2, .cutmix = 1};
     options.average = 0.9;
     options.schedule.warmup = 1.5;
@@ -287,7 +287,7 @@ static void test_saves_meanwhile(void **state) {
     (void)state;
     fixture *f = fixture_new("none");
     f->options.epochs = 2;
-    f->options.save_seconds = 1e-9;
+    f->options.save_minutes = 1e-9;
     train(f);
     assert_int_equal(f->saves, 20);
     fixture_free(f);
@@ -449,19 +449,19 @@ static void test_failures(void **state) {
                  "accumulate: 11: an epoch has 10 batches");
     f->options.accumulate = 0;
     assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
-                 "accumulate: 0: must be from 1 to 65536");
-    f->options = dv_train_options_default();
+                 "accumulate: 0: must be a whole number from 1 to 65536");
+    f->options = dv_options_default();
     f->options.mix.cutmix = -1;
     assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
                  "cutmix: -1");
-    f->options = dv_train_options_default();
+    f->options = dv_options_default();
     f->options.average = 1;
     assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
                  "average: 1");
-    f->options = dv_train_options_default();
+    f->options = dv_options_default();
     f->options.label_smoothing = 1;
     assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error), DV_ERROR_OPTION,
-                 "label smoothing: 1");
+                 "label-smoothing: 1");
     fixture_free(f);
 }
 

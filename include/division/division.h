@@ -20,6 +20,7 @@
 #include <division/layers.h>
 #include <division/models.h>
 #include <division/option.h>
+#include <division/options.h>
 #include <division/recipe.h>
 #include <division/status.h>
 #include <division/synthetic.h>

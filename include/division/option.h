@@ -5,6 +5,7 @@
 #ifndef DIVISION_OPTION_H
 #define DIVISION_OPTION_H
 
+#include <division/status.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,8 @@ typedef struct dv_option {
     int this_call;            /* belongs to one call: files of options do not have it */
     size_t offset;            /* of the value in the struct that the table is of */
     void *target;             /* the value itself, where it is not in a struct; else NULL */
+    dv_status (*accept)(const char *text, void *values,
+                        dv_error *error); /* reads what a text stands for; NULL: itself */
 } dv_option;
 
 #endif

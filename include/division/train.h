@@ -2,7 +2,7 @@
  * training writes.
  *
  *     dv_dataset_open("synthetic", &data, &error);
- *     dv_train_options options = dv_train_options_default();
+ *     dv_options options = dv_options_default();
  *     dv_schedule_parse("cosine", &options.schedule, &error);
  *     dv_train_state state = dv_train_state_default();
  *     dv_train(run, plan, data, &options, &callbacks, &state, &result, &error);
@@ -147,29 +147,57 @@ typedef struct dv_loading {
 /* What the loaders of a training, one to learn and one to test, take beside the plan. `input` is the run's. */
 DV_API size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv_dataset *data);
 
-typedef struct dv_train_options {
-    uint64_t seed;          /* of the order of images; 1 */
-    size_t epochs;          /* 1 to 100000; 10 */
-    size_t test_every;      /* test after every so many epochs, and after the last; 1 */
-    uint64_t steps;         /* stop after so many steps of the optimizer in all; 0: never */
+enum { DV_NAME_BYTES = 64, DV_TEXT_BYTES = 512, DV_PATH_BYTES = 4096 };
+
+/* Everything that a training is told. division/options.h has the table of these options: their names, bounds, defaults
+ * and help, and functions that set, read and write them as text. A text that is empty was not given.
+ *
+ * dv_train looks at those of the loop; what the network, its plan and the data are is told by those that it is given.
+ * Texts that stand for more than themselves, `schedule_text` and `augment_text`, are set through dv_options_set, which
+ * sets what they stand for too. */
+typedef struct dv_options {
+    /* what is trained, with what, and how activations are kept */
+    char model[DV_NAME_BYTES];  /* "resnet20" */
+    char data[DV_PATH_BYTES];   /* "synthetic" */
+    char method[DV_TEXT_BYTES]; /* "division" */
+    char spill[DV_PATH_BYTES];  /* folder of the file of methods that use one; none: /var/tmp */
+    int precision;              /* of activations: DV_F32 or DV_BF16, a dv_type */
+    size_t batch;               /* images, 1 to 2^20; 128 */
+    size_t side, classes;       /* of the images made, up to 1024, and of the network; 0: the data's */
+    size_t threads;             /* 0: as many as OpenMP uses */
+
+    /* the loop */
     size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536; 1 */
     int drop_last;          /* leave out the images of an epoch that do not make a whole step; else the last step is of
                                those there are, and each of its images has the same weight; 0 */
+    size_t epochs;          /* 1 to 100000; 10 */
+    size_t test_every;      /* test after every so many epochs, and after the last; 1 */
+    uint64_t steps;         /* stop after so many steps of the optimizer in all; 0: never */
+    double save_minutes;    /* save at least so often, not only after each epoch; 0: after epochs alone; 10 */
+    uint64_t seed;          /* of weights, order and rounding; 1 */
     double label_smoothing; /* 0 to less than 1; 0 */
     double average;         /* decay of the average of weights, 0 to less than 1; 0: none. The plan must have it too */
-    double save_seconds;    /* save at least so often, not only after each epoch; 0: after epochs alone */
-    dv_loading loading;
     dv_mix_options mix;
     dv_sgd_options sgd;
     dv_schedule schedule;
-} dv_train_options;
+    char schedule_text[DV_TEXT_BYTES]; /* "cosine" */
+    dv_loading loading;
+    char augment_text[DV_TEXT_BYTES]; /* "usual" */
 
-DV_API dv_train_options dv_train_options_default(void);
-DV_API dv_status dv_train_check(const dv_train_options *options, dv_error *error);
+    /* weights to begin with */
+    char init[DV_PATH_BYTES];        /* a file of them; none: made from the seed */
+    char init_except[DV_TEXT_BYTES]; /* those whose names begin like this are not taken from it */
+} dv_options;
+
+/* The defaults, which the comments above say. */
+DV_API dv_options dv_options_default(void);
+
+/* Fails where an option is out of its bounds, or contradicts another. */
+DV_API dv_status dv_options_check(const dv_options *options, dv_error *error);
 
 /* Images of each epoch that are not trained on: with drop_last those that do not make a whole step, else those of a
  * last batch that is too small for the run (dv_run_fewest_images). */
-DV_API size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_train_options *options);
+DV_API size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_options *options);
 
 /* How far a training is: all of it that is not in the run. With both, a training goes on to the same bits as if it
  * had never stopped. */
@@ -240,7 +268,7 @@ typedef struct dv_train_result {
  * made with the side of the run's input, which must be a square of three channels; its classes must be at least the
  * data's. A loss that is not finite, or more than a million, is
  * DV_ERROR_NONFINITE with step and learning rate. */
-DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
+DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_options *options,
                           const dv_train_callbacks *callbacks, dv_train_state *state, dv_train_result *result,
                           dv_error *error);
 

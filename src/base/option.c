@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* The longest number, and how much of a text a message shows. */
-enum { NUMBER_BYTES = 64, SHOWN = 60, LONGEST_NAME = 32 };
+enum { NUMBER_BYTES = 64, SHOWN = 60, LONGEST_NAME = 32, MOST_NAMES = 128 };
 
 /* A text that is not terminated. */
 typedef struct span {
@@ -403,11 +403,25 @@ char *dv_option_takes(const dv_option *option, char text[DV_OPTION_TAKES_BYTES])
     return text;
 }
 
+/* What a text stands for; a failure names the option. */
+static dv_status accept(const dv_option *option, void *values, const char *text, dv_error *error) {
+    dv_error wrong;
+    size_t length = strlen(option->name);
+    dv_status status = option->accept(text, (char *)place(option, values) - option->offset, &wrong);
+    if (status == DV_OK)
+        return DV_OK;
+    if (strncmp(wrong.text, option->name, length) == 0 && wrong.text[length] == ':')
+        return dv_fail(error, status, "%s", wrong.text);
+    return dv_fail(error, status, "%s: %s", option->name, wrong.text);
+}
+
 dv_status dv_option_set(const dv_option *option, void *values, const char *text, dv_error *error) {
     char takes[DV_OPTION_TAKES_BYTES];
     DV_NEED(option);
     if (option->target == NULL)
         DV_NEED(values);
+    if (text != NULL && option->accept != NULL)
+        DV_TRY(accept(option, values, text, error));
     if (dv_option_read(option, values, text, text != NULL ? strlen(text) : 0))
         return DV_OK;
     dv_option_takes(option, takes);
@@ -427,6 +441,27 @@ void dv_option_write(const dv_option *option, const void *values, dv_json *json)
 
 int dv_option_holds(const dv_option *option, const void *values) {
     return kinds[option->kind].holds(option, place(option, values));
+}
+
+/* ---- by name -------------------------------------------------------------------------------- */
+
+const dv_option *dv_option_find(const dv_option *options, size_t count, const char *name, size_t length) {
+    for (size_t i = 0; i < count; i++)
+        if (equals((span){name, length}, options[i].name))
+            return &options[i];
+    return NULL;
+}
+
+dv_status dv_option_unknown(const dv_option *options, size_t count, const char *name, dv_error *error) {
+    const char *names[MOST_NAMES];
+    DV_NEED(options);
+    DV_NEED(name);
+    for (size_t i = 0; i < count && i < MOST_NAMES; i++)
+        names[i] = options[i].name;
+    const char *nearest = dv_nearest(name, names, count < MOST_NAMES ? count : MOST_NAMES);
+    if (nearest != NULL)
+        return dv_fail(error, DV_ERROR_OPTION, "%.*s: no such option: did you mean %s?", SHOWN, name, nearest);
+    return dv_fail(error, DV_ERROR_OPTION, "%.*s: no such option: see --help for those there are", SHOWN, name);
 }
 
 /* ---- nearest names ------------------------------------------------------------------------- */

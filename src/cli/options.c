@@ -6,41 +6,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 128, TEXT_BYTES = 160, HELP_COLUMN = 28, LONGEST_NAME = 32 };
+enum { TEXT_BYTES = 160, HELP_COLUMN = 28, LONGEST_NAME = 32 };
 
-/* ---- setting ------------------------------------------------------------------------------- */
-
-static dv_status fail_unknown(const dv_option *options, const char *name, dv_error *error) {
-    const char *names[MAX_OPTIONS];
+static size_t count_options(const dv_option *options) {
     size_t count = 0;
-    for (; count < MAX_OPTIONS && options[count].name != NULL; count++)
-        names[count] = options[count].name;
-    const char *nearest = dv_nearest(name, names, count);
-    if (nearest != NULL)
-        return cli_error(error, DV_ERROR_OPTION, "%s: no such option: did you mean %s?", name, nearest);
-    return cli_error(error, DV_ERROR_OPTION, "%s: no such option: see --help for those there are", name);
+    while (options[count].name != NULL)
+        count++;
+    return count;
 }
 
-static const dv_option *find_option(const dv_option *options, const char *name, size_t length) {
-    for (; options->name != NULL; options++)
-        if (strlen(options->name) == length && memcmp(options->name, name, length) == 0)
-            return options;
-    return NULL;
-}
-
-dv_status cli_option_set(const dv_option *options, const char *name, const char *value, dv_error *error) {
-    const dv_option *option = find_option(options, name, strlen(name));
-    if (option == NULL)
-        return fail_unknown(options, name, error);
-    if (option->this_call)
-        return cli_error(error, DV_ERROR_OPTION, "%s: belongs on the command line", name);
-    return dv_option_set(option, NULL, value, error);
-}
-
-void cli_options_json(const dv_option *options, dv_json *json) {
-    for (; options->name != NULL; options++)
-        if (!options->this_call)
-            dv_option_write(options, NULL, json);
+size_t cli_training_options(dv_options *options, const char *const *names, dv_option *table) {
+    const dv_option *row;
+    size_t count = 0;
+    for (size_t i = 0; (row = dv_options_at(i)) != NULL; i++) {
+        int wanted = names == NULL;
+        for (size_t n = 0; !wanted && names[n] != NULL; n++)
+            wanted = strcmp(names[n], row->name) == 0;
+        if (!wanted)
+            continue;
+        table[count] = *row;
+        table[count++].target = (char *)options + row->offset;
+    }
+    return count;
 }
 
 /* ---- help ---------------------------------------------------------------------------------- */
@@ -98,11 +85,13 @@ static dv_status parse_option(const cli_usage *usage, int argc, char **argv, int
     const char *name = argument + (argument[1] == '-' ? 2 : 1);
     const char *equals = strchr(name, '=');
     size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
-    const dv_option *option = argument[1] == '-' || length == 1 ? find_option(usage->options, name, length) : NULL;
+    size_t count = count_options(usage->options);
+    const dv_option *option =
+        argument[1] == '-' || length == 1 ? dv_option_find(usage->options, count, name, length) : NULL;
     if (option == NULL) {
         char shown[LONGEST_NAME + 1];
         snprintf(shown, sizeof shown, "%.*s", length < LONGEST_NAME ? (int)length : LONGEST_NAME, name);
-        return fail_unknown(usage->options, shown, error);
+        return dv_option_unknown(usage->options, count, shown, error);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (value == NULL && option->kind != DV_OPTION_FLAG && *index + 1 < argc)

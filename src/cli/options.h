@@ -20,8 +20,8 @@
 #ifndef DV_CLI_OPTIONS_H
 #define DV_CLI_OPTIONS_H
 
+#include <division/options.h>
 #include <division/status.h>
-#include <division/tools/json.h>
 #include <division/tools/option.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,12 +66,9 @@ enum { CLI_CONTINUE = -1 };
  * asked for and printed, or a message was. `operands` may be NULL if the command takes none. */
 int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *operands);
 
-/* Sets one option by name, without dashes, as a recipe does; not those of this call alone. `value` must outlive the
- * target of a text. An error names the option, its value and its bounds. */
-dv_status cli_option_set(const dv_option *options, const char *name, const char *value, dv_error *error);
-
-/* Writes what all options, but those of this call alone, are now into the object that is open, as a file of settings
- * that can be read again. */
-void cli_options_json(const dv_option *options, dv_json *json);
+/* Rows of the library's table of training options, those in `names` (NULL after the last) or all, for a table of the
+ * program: their values go into `options`. Returns how many. */
+enum { CLI_MOST_TRAINING_OPTIONS = 48 };
+size_t cli_training_options(dv_options *options, const char *const *names, dv_option *table);
 
 #endif

@@ -16,7 +16,6 @@ enum { CONFIG_BYTES = 8192, NUMBER_BYTES = 24, NAME_BYTES = 256, NOTE_COUNT = 8 
 /* Everything that one training holds. */
 typedef struct session {
     const train_settings *settings;
-    const dv_option *table;
     dv_dataset *data;
     dv_dataset_shape shape;
     dv_graph *graph;
@@ -35,11 +34,11 @@ typedef struct session {
 /* ---- preparing ----------------------------------------------------------------------------- */
 
 static dv_status open_data(session *s, dv_error *error) {
-    dv_status status = dv_dataset_open(s->settings->data, &s->data, error);
+    dv_status status = dv_dataset_open(s->settings->options.data, &s->data, error);
     if (status != DV_OK)
         return status;
     s->shape = dv_dataset_describe(s->data);
-    size_t batch = (size_t)s->settings->batch, classes = (size_t)s->settings->classes;
+    size_t batch = s->settings->options.batch, classes = s->settings->options.classes;
     if (classes > 0 && classes < s->shape.classes)
         return cli_error(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more", classes,
                          s->shape.classes);
@@ -51,16 +50,10 @@ static dv_status open_data(session *s, dv_error *error) {
 }
 
 static dv_status write_config(session *s, dv_error *error) {
-    char text[CONFIG_BYTES];
-    dv_json json;
-    dv_json_to_buffer(&json, text, sizeof text - 1);
-    dv_json_object(&json, NULL);
-    cli_options_json(s->table, &json);
-    dv_json_end(&json);
-    dv_status status = dv_json_finish(&json, error);
+    char text[DV_OPTIONS_JSON_BYTES];
+    dv_status status = dv_options_json(&s->settings->options, text, error);
     if (status != DV_OK)
         return status;
-    strcat(text, "\n");
     s->configured = 1;
     return dv_folder_write(s->folder, DV_FOLDER_CONFIG, text, error);
 }
@@ -71,19 +64,19 @@ static dv_status write_config(session *s, dv_error *error) {
 static dv_status save(session *s, const char *name, const dv_train_state *state, dv_error *error) {
     const train_settings *chosen = s->settings;
     char classes[NUMBER_BYTES], side[NUMBER_BYTES], resize[NUMBER_BYTES], epochs[NUMBER_BYTES];
-    snprintf(classes, sizeof classes, "%zu", chosen->classes > 0 ? (size_t)chosen->classes : s->shape.classes);
+    snprintf(classes, sizeof classes, "%zu", chosen->options.classes > 0 ? chosen->options.classes : s->shape.classes);
     snprintf(side, sizeof side, "%zu", train_side(chosen, &s->shape));
     dv_loader_options loading = train_loader_options(chosen, s->data);
     snprintf(resize, sizeof resize, "%zu", dv_loader_resize(s->data, &loading));
     snprintf(epochs, sizeof epochs, "%llu", (unsigned long long)dv_train_state_epochs(&s->state));
     const dv_note notes[NOTE_COUNT] = {
-        {"model", chosen->model},
+        {"model", chosen->options.model},
         {"classes", classes},
         {"side", side},
         {"resize", resize},
-        {"precision", train_precisions[chosen->precision]},
-        {"method", chosen->method},
-        {"data", chosen->data},
+        {"precision", dv_type_name((dv_type)chosen->options.precision)},
+        {"method", chosen->options.method},
+        {"data", chosen->options.data},
         {"epochs", epochs},
     };
     dv_checkpoint_content content = {
@@ -111,11 +104,13 @@ static void advise(const session *s, const dv_checkpoint *checkpoint, dv_checkpo
     choice.except = last_layer(s->run, layer);
     if (dv_checkpoint_load(checkpoint, &choice, s->run, NULL, NULL, NULL) == DV_OK)
         cli_fail("only the last layer is another, as for other classes: leave it out with --init-except %s", layer);
-    else if (noted != NULL && dv_model_find(noted, &model, NULL) == DV_OK && strcmp(noted, s->settings->model) != 0)
+    else if (noted != NULL && dv_model_find(noted, &model, NULL) == DV_OK &&
+             strcmp(noted, s->settings->options.model) != 0)
         cli_fail("these are weights of another network: the file says --model %s, and the call --model %s", noted,
-                 s->settings->model);
+                 s->settings->options.model);
     else
-        cli_fail("these are not weights of --model %s: 'division models' lists what there is", s->settings->model);
+        cli_fail("these are not weights of --model %s: 'division models' lists what there is",
+                 s->settings->options.model);
 }
 
 /* Reads a file of weights into the run. */
@@ -125,8 +120,9 @@ static dv_status load_weights(session *s, const char *path, dv_error *error) {
     dv_status status = dv_checkpoint_open(path, &checkpoint, error);
     if (status != DV_OK)
         return status;
-    dv_checkpoint_choice choice = {.averages = dv_checkpoint_has_averages(checkpoint),
-                                   .except = s->settings->init_except};
+    dv_checkpoint_choice choice = {
+        .averages = dv_checkpoint_has_averages(checkpoint),
+        .except = s->settings->options.init_except[0] != '\0' ? s->settings->options.init_except : NULL};
     status = dv_checkpoint_load(checkpoint, &choice, s->run, train_tell_difference, &differences, error);
     if (differences > 0)
         advise(s, checkpoint, choice);
@@ -165,18 +161,18 @@ static dv_status read_weights(session *s, dv_error *error) {
         if (status == DV_OK)
             status = resume(s, error);
     }
-    if (status == DV_OK && chosen->init != NULL && !s->resumed)
-        status = load_weights(s, chosen->init, error);
+    if (status == DV_OK && chosen->options.init[0] != '\0' && !s->resumed)
+        status = load_weights(s, chosen->options.init, error);
     return status;
 }
 
 static dv_status prepare(session *s, dv_error *error) {
     const train_settings *chosen = s->settings;
-    dv_status status = dv_train_check(&chosen->options, error);
+    dv_status status = dv_options_check(&chosen->options, error);
     if (status == DV_OK)
         status = open_data(s, error);
     if (status == DV_OK)
-        status = train_make_plan(chosen, &s->shape, chosen->method, (size_t)chosen->batch, &s->graph, &s->plan, error);
+        status = dv_options_plan(&chosen->options, &s->shape, &s->graph, &s->plan, error);
     if (status == DV_OK)
         status = dv_run_new(s->plan, chosen->options.seed, &s->run, error);
     return status == DV_OK ? read_weights(s, error) : status;
@@ -228,11 +224,11 @@ static void show_step(void *context, const dv_train_progress *progress) {
 static void describe_run(const session *s, dv_json *json) {
     const dv_epoch_record *last = &s->result.last;
     dv_plan_summary plan = dv_plan_totals(s->plan);
-    dv_json_text(json, "model", s->settings->model);
-    dv_json_text(json, "data", s->settings->data);
-    dv_json_text(json, "method", s->settings->method);
-    dv_json_text(json, "precision", train_precisions[s->settings->precision]);
-    dv_json_integer(json, "batch", s->settings->batch);
+    dv_json_text(json, "model", s->settings->options.model);
+    dv_json_text(json, "data", s->settings->options.data);
+    dv_json_text(json, "method", s->settings->options.method);
+    dv_json_text(json, "precision", dv_type_name((dv_type)s->settings->options.precision));
+    dv_json_unsigned(json, "batch", s->settings->options.batch);
     dv_json_unsigned(json, "epochs", last->epoch);
     dv_json_unsigned(json, "steps", last->steps);
     dv_json_boolean(json, "stopped", s->result.stopped);
@@ -291,7 +287,7 @@ static dv_status keep_state(void *context, const dv_train_state *state, dv_error
 static dv_status train(session *s, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(s->plan);
     dv_train_callbacks callbacks = {begin, show_step, keep_epoch, keep_state, s, &cli_interrupted};
-    dv_train_options options = s->settings->options;
+    dv_options options = s->settings->options;
     options.loading.corrupt = tell_corrupt;
     options.loading.context = s;
     s->loading = dv_loading_bytes(&options.loading, dv_run_input_map(s->run), s->data);
@@ -321,14 +317,10 @@ static int finish(const session *s) {
     return CLI_INTERRUPTED;
 }
 
-static int run(const train_choice *choice) {
-    const train_settings *chosen = &choice->settings;
-    session s = {.settings = chosen,
-                 .table = choice->table,
-                 .screen = train_screen_new(chosen),
-                 .state = dv_train_state_default()};
+static int run(const train_settings *chosen) {
+    session s = {.settings = chosen, .screen = train_screen_new(chosen), .state = dv_train_state_default()};
     dv_error error;
-    (void)dv_set_threads(chosen->threads, NULL); /* its bounds are the option's */
+    (void)dv_set_threads((int)chosen->options.threads, NULL); /* its bounds are the option's */
     cli_catch_interrupts();
     dv_status status = prepare(&s, &error);
     int planned = s.plan != NULL;
@@ -336,16 +328,13 @@ static int run(const train_choice *choice) {
         status = train(&s, &error);
     int code = status == DV_OK ? finish(&s) : cli_report(&error);
     if (status == DV_ERROR_MEMORY && planned)
-        train_explain_memory(chosen, s.data);
+        train_explain_memory(&chosen->options, s.data);
     release(&s);
     return code;
 }
 
 int cli_train(int argc, char **argv) {
-    train_choice choice;
-    int code = train_choose(argc, argv, &choice);
-    if (code == CLI_CONTINUE)
-        code = run(&choice);
-    train_forget(&choice);
-    return code;
+    static train_settings chosen;
+    int code = train_choose(argc, argv, &chosen);
+    return code == CLI_CONTINUE ? run(&chosen) : code;
 }

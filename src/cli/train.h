@@ -11,32 +11,18 @@
 #include <division/recipe.h>
 #include <division/train.h>
 
-enum { TRAIN_OPTION_COUNT = 48, TRAIN_PATH_BYTES = 4096 };
+enum { TRAIN_PATH_BYTES = 4096 };
 
-/* What the command line and the recipe say, as far as it is not in dv_train_options. */
+/* What the command line and the recipe say. */
 typedef struct train_settings {
-    const char *model, *data, *method, *spill, *schedule, *augment, *out, *init, *init_except;
-    int batch, epochs, test_every, accumulate, precision, classes, side, resize, workers, threads;
+    dv_options options;
+    const char *out; /* folder that the training writes; NULL: none */
     int replace, resume, quiet, json;
-    uint64_t steps;
-    double save_minutes;
-    dv_train_options options;
 } train_settings;
 
-/* The settings with all that they stand on. */
-typedef struct train_choice {
-    train_settings settings;
-    dv_option table[TRAIN_OPTION_COUNT]; /* of the settings */
-    dv_recipe *recipe, *config;          /* whose text the settings may point to; NULL: none */
-} train_choice;
-
-/* "f32", "bf16", NULL. */
-extern const char *const train_precisions[];
-
 /* Reads the recipe, the options of the run that is to go on, and the command line, each over what came before.
- * Returns CLI_CONTINUE or an exit code. train_forget must follow either way. */
-int train_choose(int argc, char **argv, train_choice *choice);
-void train_forget(train_choice *choice);
+ * Returns CLI_CONTINUE or an exit code. */
+int train_choose(int argc, char **argv, train_settings *settings);
 
 /* True if there is such a file, or folder. */
 int train_is_file(const char *path);
@@ -79,16 +65,12 @@ void train_screen_end(train_screen *screen, const dv_plan_summary *plan, size_t 
 void train_screen_wipe(train_screen *screen);
 
 /* After a plan that did not fit: prints to stderr what would, if anything does. */
-void train_explain_memory(const train_settings *settings, const dv_dataset *data);
+void train_explain_memory(const dv_options *options, const dv_dataset *data);
 
 /* The side of the images that a training makes. */
 size_t train_side(const train_settings *settings, const dv_dataset_shape *shape);
 
 /* What its loaders are told of the images. */
 dv_loader_options train_loader_options(const train_settings *settings, const dv_dataset *data);
-
-/* The plan of a training with this method and batch. The caller frees both; on failure neither is there. */
-dv_status train_make_plan(const train_settings *settings, const dv_dataset_shape *shape, const char *method,
-                          size_t batch, dv_graph **graph, dv_plan **plan, dv_error *error);
 
 #endif

@@ -44,7 +44,7 @@ static inline bool dv_stop_asked(const dv_train_callbacks *callbacks) {
 dv_status dv_check_input(dv_run *run, dv_error *error);
 
 /* Loaders of batches for the run: varied and shuffled, to be learnt from, and those of a split as they are. */
-dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_train_options *options, dv_loader **loader,
+dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_options *options, dv_loader **loader,
                              dv_error *error);
 dv_status dv_testing_loader(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
                             dv_loader **loader, dv_error *error);

@@ -42,13 +42,13 @@ static bool last_is_too_small(const dv_run *run, const dv_dataset *data) {
     return last_images(run, data) < dv_run_fewest_images(run);
 }
 
-size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_train_options *options) {
+size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_options *options) {
     if (options->drop_last)
         return dv_dataset_describe(data).images[DV_TRAIN] % (dv_run_input_map(run)->images * options->accumulate);
     return last_is_too_small(run, data) ? last_images(run, data) : 0;
 }
 
-dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_train_options *options, dv_loader **loader,
+dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_options *options, dv_loader **loader,
                              dv_error *error) {
     dv_loader_options how = loader_options(dv_run_input_map(run), DV_TRAIN, true, &options->loading);
     how.seed = options->seed;

@@ -9,17 +9,13 @@
 #include "base/status.h"
 #include "train/loop.h"
 
-enum { MOST_EPOCHS = 100000, MOST_ACCUMULATE = 65536 };
-
-static const double MOST_SAVE_SECONDS = 1e6;
-
 /* Of a batch: losses that were larger have not been seen to come back. */
 static const double LARGEST_LOSS = 1e6;
 
 typedef struct training {
     dv_run *run;
     const dv_plan *plan;
-    const dv_train_options *options;
+    const dv_options *options;
     const dv_train_callbacks *callbacks;
     dv_train_state *state;
     size_t data_images;     /* to learn from */
@@ -31,34 +27,7 @@ typedef struct training {
     bool stopped;
 } training;
 
-/* ---- options ------------------------------------------------------------------------------- */
-
-dv_train_options dv_train_options_default(void) {
-    return (dv_train_options){.seed = 1,
-                              .epochs = 10,
-                              .test_every = 1,
-                              .accumulate = 1,
-                              .sgd = dv_sgd_options_default(),
-                              .schedule = dv_schedule_default()};
-}
-
-dv_status dv_train_check(const dv_train_options *options, dv_error *error) {
-    DV_NEED(options);
-    DV_TRY(dv_check_count("epochs", options->epochs, 1, MOST_EPOCHS, error));
-    DV_TRY(dv_check_count("test every", options->test_every, 1, MOST_EPOCHS, error));
-    DV_TRY(dv_check_count("accumulate", options->accumulate, 1, MOST_ACCUMULATE, error));
-    if (!(options->label_smoothing >= 0 && options->label_smoothing < 1))
-        return dv_fail(error, DV_ERROR_OPTION, "label smoothing: %g: must be at least 0 and less than 1",
-                       options->label_smoothing);
-    if (!(options->average >= 0 && options->average < 1))
-        return dv_fail(error, DV_ERROR_OPTION, "average: %g: must be at least 0 and less than 1", options->average);
-    if (!(options->save_seconds >= 0 && options->save_seconds <= MOST_SAVE_SECONDS))
-        return dv_fail(error, DV_ERROR_OPTION, "save seconds: %g: must be from 0 to %g", options->save_seconds,
-                       MOST_SAVE_SECONDS);
-    DV_TRY(dv_mix_check(&options->mix, error));
-    DV_TRY(dv_sgd_check(&options->sgd, error));
-    return dv_schedule_check(&options->schedule, error);
-}
+/* ---- the state ------------------------------------------------------------------------------ */
 
 /* Images that a step takes. */
 static uint64_t step_images(const training *t) {
@@ -165,7 +134,8 @@ static dv_status save(training *t, dv_error *error) {
 
 /* Saves if it is time to. */
 static dv_status save_meanwhile(training *t, dv_error *error) {
-    if (t->options->save_seconds == 0 || dv_now() - t->saved < t->options->save_seconds)
+    double minutes = t->options->save_minutes;
+    if (minutes == 0 || dv_now() - t->saved < 60 * minutes)
         return DV_OK;
     return save(t, error);
 }
@@ -203,7 +173,7 @@ static dv_status train_on(dv_run *run, const dv_step *step, dv_step_result *resu
  * of the step's images. */
 static dv_status run_batch(training *t, size_t index, uint64_t number, double share, double rate, dv_tally *sum,
                            dv_error *error) {
-    const dv_train_options *options = t->options;
+    const dv_options *options = t->options;
     dv_step_result result;
     size_t count;
     DV_TRY(dv_loader_fill(t->loader, epoch_of(t->state), index, dv_run_input(t->run), dv_run_labels(t->run), &count,
@@ -356,7 +326,7 @@ static bool test_is_due(const dv_train_state *state) {
 
 /* Everything that can be wrong with the call is known when this returns. */
 static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
-    const dv_train_options *options = t->options;
+    const dv_options *options = t->options;
     DV_TRY(dv_learning_loader(t->run, data, options, &t->loader, error));
     DV_TRY(dv_testing_loader(t->run, data, DV_TEST, &options->loading, &t->test_loader, error));
     t->data_images = dv_dataset_describe(data).images[DV_TRAIN];
@@ -386,13 +356,13 @@ static dv_status run_epochs(training *t, dv_train_result *result, dv_error *erro
     return DV_OK;
 }
 
-dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_train_options *options,
+dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_options *options,
                    const dv_train_callbacks *callbacks, dv_train_state *state, dv_train_result *result,
                    dv_error *error) {
     if (run == NULL || plan == NULL || data == NULL || options == NULL || state == NULL || result == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: run, plan, data, options, state or result is NULL");
     *result = (dv_train_result){0};
-    DV_TRY(dv_train_check(options, error));
+    DV_TRY(dv_options_check(options, error));
     DV_TRY(dv_check_input(run, error));
     if (options->average > 0 && !has_averages(run))
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: an average of the weights is asked for, but not planned");

@@ -60,6 +60,10 @@ DV_TOOL int dv_option_holds(const dv_option *option, const void *values);
 enum { DV_OPTION_TAKES_BYTES = 160 };
 DV_TOOL char *dv_option_takes(const dv_option *option, char text[DV_OPTION_TAKES_BYTES]);
 
+/* The option of that name, or NULL; and the error that says so, with the nearest name there is. */
+DV_TOOL const dv_option *dv_option_find(const dv_option *options, size_t count, const char *name, size_t length);
+DV_TOOL dv_status dv_option_unknown(const dv_option *options, size_t count, const char *name, dv_error *error);
+
 /* Of the `count` names, the one that differs from `name` by the fewest letters, or NULL if none is near. */
 DV_TOOL const char *dv_nearest(const char *name, const char *const *names, size_t count);
 

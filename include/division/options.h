@@ -1,0 +1,58 @@
+/* The options of a training, by name: the table that the program's command line, recipes and the config.json of run
+ * folders are made from.
+ *
+ *     dv_options options = dv_options_default();
+ *     dv_options_set(&options, "model", "resnet18_cifar", &error);
+ *     dv_options_set(&options, "lr", "0.05", &error);
+ *     dv_options_read(&options, "recipes/resnet18_cifar10", &error);
+ *
+ * - Threads: Any thread may read the table. One set of options must not be changed by one thread while another uses it.
+ * - Fork: A child may use what it inherited.
+ * - Freeing: Options hold all their text: there is nothing to free, and a copy is a whole one. */
+#ifndef DIVISION_OPTIONS_H
+#define DIVISION_OPTIONS_H
+
+#include <division/export.h>
+#include <division/graph.h>
+#include <division/option.h>
+#include <division/recipe.h>
+#include <division/status.h>
+#include <division/train.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The index-th option, for help and bounds; NULL past the last. Static. */
+DV_API const dv_option *dv_options_at(size_t index);
+
+/* Sets an option from text. An unknown name is DV_ERROR_OPTION with the nearest there is, a value that it does not take
+ * one with what it does take; options are then as they were. A flag also takes NULL, which is yes. */
+DV_API dv_status dv_options_set(dv_options *options, const char *name, const char *text, dv_error *error);
+
+/* Writes the value of an option into text[bytes], as dv_options_set takes it; nothing where it was not given. */
+DV_API dv_status dv_options_get(const dv_options *options, const char *name, char *text, size_t bytes, dv_error *error);
+
+/* Reads a recipe, a config.json, or that of a run folder (division/folder.h) over the options. Options that belong to
+ * one call, dv_option.this_call, are refused. Mistakes are told with file and line. */
+DV_API dv_status dv_options_read(dv_options *options, const char *path, dv_error *error);
+
+/* The same with a recipe that has been read; `name` is what messages call it. */
+DV_API dv_status dv_options_apply(dv_options *options, const dv_recipe *recipe, const char *name, dv_error *error);
+
+/* Writes all options, but those of one call, as one JSON object with a newline, which dv_options_read reads. */
+enum { DV_OPTIONS_JSON_BYTES = 1 << 16 };
+DV_API dv_status dv_options_json(const dv_options *options, char text[DV_OPTIONS_JSON_BYTES], dv_error *error);
+
+/* The network and the plan of its training that the options ask for. `shape`, the data's, says how large images are and
+ * how many classes there are where the options do not; NULL: as the model has them. The caller frees both; on failure
+ * neither is there. */
+DV_API dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *shape, dv_graph **graph,
+                                 dv_plan **plan, dv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

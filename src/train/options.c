@@ -1,0 +1,211 @@
+/* The options of a training, in one table. The command line, recipes, config.json and callers of the library set them
+ * through it. A new option is a member of dv_options and a row here. */
+#include <division/options.h>
+
+#include "base/option_text.h"
+#include "base/status.h"
+
+#include <division/folder.h>
+#include <division/tools/json.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static const char *const precisions[] = {[DV_F32] = "f32", [DV_BF16] = "bf16", NULL};
+
+/* What an earlier schedule left of `factor` and `every` does not count; rate and warm-up are options of their own. */
+static dv_status accept_schedule(const char *text, void *values, dv_error *error) {
+    dv_options *options = values;
+    dv_schedule made = dv_schedule_default();
+    made.rate = options->schedule.rate;
+    made.warmup = options->schedule.warmup;
+    DV_TRY(dv_schedule_parse(text, &made, error));
+    options->schedule = made;
+    return DV_OK;
+}
+
+static dv_status accept_augmentation(const char *text, void *values, dv_error *error) {
+    dv_options *options = values;
+    return dv_augmentation_parse(text, &options->loading.augmentation, error);
+}
+
+#define COUNT(member, low, high) DV_COUNT_AT(dv_options, member, low, high)
+#define NUMBER(member, low, high) DV_NUMBER_AT(dv_options, member, low, high)
+#define COPY(member) DV_COPY_AT(dv_options, member)
+
+static const dv_option rows[] = {
+    {"model", "MODEL", "the network: see 'division models'", COPY(model), .preset = "resnet20"},
+    {"data", "DATA", "what to learn from", COPY(data), .preset = "synthetic"},
+    {"method", "METHOD", "how activations are kept: see below", COPY(method), .preset = "division"},
+    {"spill", "DIR", "folder of the file of methods that use one (swap); /var/tmp unless given", COPY(spill),
+     .this_call = 1},
+    {"precision", NULL, "of activations", DV_WORD_AT(dv_options, precision, precisions), .preset = "f32"},
+    {"batch", "N", "images per batch", COUNT(batch, 1, 1 << 20), .preset = "128"},
+    {"accumulate", "N", "batches per step", COUNT(accumulate, 1, 65536), .preset = "1"},
+    {"drop-last", NULL, "leave out images at the end of an epoch that do not make a whole step",
+     DV_FLAG_AT(dv_options, drop_last), .preset = "no"},
+    {"epochs", "N", "passes over the data", COUNT(epochs, 1, 100000), .preset = "10"},
+    {"test-every", "N", "test after every N epochs, and after the last", COUNT(test_every, 1, 100000), .preset = "1"},
+    {"steps", "N", "stop after so many steps; 0 for never", DV_UNSIGNED_AT(dv_options, steps), .preset = "0"},
+    {"lr", "RATE", "learning rate", NUMBER(schedule.rate, 0, 1000), .preset = "0.1"},
+    {"schedule", "SCHEDULE", "how the rate goes down", COPY(schedule_text), .preset = "cosine",
+     .accept = accept_schedule},
+    {"warmup", "EPOCHS", "over which the rate goes up first", NUMBER(schedule.warmup, 0, 10000), .preset = "0"},
+    {"momentum", "M", "of the optimizer", NUMBER(sgd.momentum, 0, 0.999999), .preset = "0.9"},
+    {"nesterov", NULL, "Nesterov's momentum", DV_FLAG_AT(dv_options, sgd.nesterov), .preset = "no"},
+    {"weight-decay", "D", "of the optimizer", NUMBER(sgd.weight_decay, 0, 1), .preset = "0.0005"},
+    {"label-smoothing", "S", "of the loss", NUMBER(label_smoothing, 0, 0.999999), .preset = "0"},
+    {"mixup", "ALPHA", "mix pairs of images; 0 for no", NUMBER(mix.mixup, 0, 100), .preset = "0"},
+    {"cutmix", "ALPHA", "exchange rectangles of images; 0 for no", NUMBER(mix.cutmix, 0, 100), .preset = "0"},
+    {"average", "DECAY", "of a moving average of the weights, which is tested; 0 for none",
+     NUMBER(average, 0, 0.9999999), .preset = "0"},
+    {"augment", "HOW", "how images are varied", COPY(augment_text), .preset = "usual", .accept = accept_augmentation},
+    {"side", "N", "of the images made; 0 for the data's", COUNT(side, 0, 1024), .preset = "0"},
+    {"resize", "N", "shorter side before the middle is tested with; 0 for what is usual",
+     COUNT(loading.resize, 0, 2048), .preset = "0"},
+    {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
+     COUNT(loading.workers, 0, 256), .preset = "0"},
+    {"classes", "N", "outputs of the network; 0 for the data's", COUNT(classes, 0, 1 << 20), .preset = "0"},
+    {"seed", "N", "of weights, order and rounding", DV_UNSIGNED_AT(dv_options, seed), .preset = "1"},
+    {"init", "FILE", "weights to begin with (safetensors)", COPY(init)},
+    {"init-except", "PREFIX", "but not those whose names begin like this", COPY(init_except)},
+    {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, 1024), .preset = "0"},
+    {"save-minutes", "M", "save at least so often; 0 for after epochs alone", NUMBER(save_minutes, 0, 10000),
+     .preset = "10"},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const dv_option *dv_options_at(size_t index) {
+    return index < ROWS ? &rows[index] : NULL;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+dv_options dv_options_default(void) {
+    dv_options options = {.schedule = dv_schedule_default()};
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].preset != NULL)
+            (void)dv_option_set(&rows[i], &options, rows[i].preset, NULL);
+    return options;
+}
+
+dv_status dv_options_check(const dv_options *options, dv_error *error) {
+    DV_NEED(options);
+    for (size_t i = 0; i < ROWS; i++) {
+        char value[DV_TEXT_BYTES], takes[DV_OPTION_TAKES_BYTES];
+        if (dv_option_holds(&rows[i], options))
+            continue;
+        dv_option_get(&rows[i], options, value, sizeof value);
+        return dv_fail(error, DV_ERROR_OPTION, "%s: %s: must be %s", rows[i].name, value,
+                       dv_option_takes(&rows[i], takes));
+    }
+    DV_TRY(dv_sgd_check(&options->sgd, error));
+    return dv_schedule_check(&options->schedule, error);
+}
+
+/* The row of that name, or an error with the nearest there is. */
+static dv_status find(const char *name, const dv_option **row, dv_error *error) {
+    DV_NEED(name);
+    *row = dv_option_find(rows, ROWS, name, strlen(name));
+    return *row != NULL ? DV_OK : dv_option_unknown(rows, ROWS, name, error);
+}
+
+dv_status dv_options_set(dv_options *options, const char *name, const char *text, dv_error *error) {
+    const dv_option *row;
+    DV_NEED(options);
+    DV_TRY(find(name, &row, error));
+    return dv_option_set(row, options, text, error);
+}
+
+dv_status dv_options_get(const dv_options *options, const char *name, char *text, size_t bytes, dv_error *error) {
+    const dv_option *row;
+    DV_NEED(options);
+    DV_NEED(text);
+    DV_TRY(find(name, &row, error));
+    size_t length = dv_option_get(row, options, text, bytes);
+    if (length < bytes)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_BUFFER, "%s: its value has %zu characters: give room for as many and one", name,
+                   length);
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+/* The config.json of a run folder has every option that there was. Where it lacks one that came later, the training
+ * was as this says. */
+static const struct { const char *name, *text; } earlier[] = {{"drop-last", "yes"}};
+
+static int has_line(const dv_recipe *recipe, const char *name) {
+    const dv_recipe_line *line;
+    for (size_t i = 0; (line = dv_recipe_at(recipe, i)) != NULL; i++)
+        if (strcmp(line->name, name) == 0)
+            return 1;
+    return 0;
+}
+
+static dv_status apply_what_was_usual(dv_options *options, const dv_recipe *recipe, dv_error *error) {
+    const dv_recipe_line *first = dv_recipe_at(recipe, 0);
+    int is_json = first != NULL && first->line == 0;
+    for (size_t i = 0; is_json && i < sizeof earlier / sizeof *earlier; i++)
+        if (!has_line(recipe, earlier[i].name))
+            DV_TRY(dv_options_set(options, earlier[i].name, earlier[i].text, error));
+    return DV_OK;
+}
+
+static dv_status apply_line(dv_options *options, const dv_recipe_line *line, dv_error *error) {
+    const dv_option *row;
+    DV_TRY(find(line->name, &row, error));
+    if (row->this_call)
+        return dv_fail(error, DV_ERROR_OPTION, "%s: belongs on the command line", line->name);
+    return dv_option_set(row, options, line->value, error);
+}
+
+dv_status dv_options_apply(dv_options *options, const dv_recipe *recipe, const char *name, dv_error *error) {
+    const dv_recipe_line *line;
+    dv_error wrong;
+    DV_NEED(options);
+    DV_NEED(recipe);
+    DV_NEED(name);
+    DV_TRY(apply_what_was_usual(options, recipe, error));
+    for (size_t i = 0; (line = dv_recipe_at(recipe, i)) != NULL; i++) {
+        dv_status status = apply_line(options, line, &wrong);
+        if (status != DV_OK && line->line > 0)
+            return dv_fail(error, status, "%s, line %zu: %s", name, line->line, wrong.text);
+        if (status != DV_OK)
+            return dv_fail(error, status, "%s: %s", name, wrong.text);
+    }
+    return DV_OK;
+}
+
+dv_status dv_options_read(dv_options *options, const char *path, dv_error *error) {
+    char config[DV_PATH_BYTES];
+    struct stat status;
+    dv_recipe *recipe;
+    DV_NEED(options);
+    DV_NEED(path);
+    int is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    snprintf(config, sizeof config, is_folder ? "%s/" DV_FOLDER_CONFIG : "%s", path);
+    DV_TRY(dv_recipe_read(config, &recipe, error));
+    dv_status applied = dv_options_apply(options, recipe, config, error);
+    dv_recipe_free(recipe);
+    return applied;
+}
+
+dv_status dv_options_json(const dv_options *options, char text[DV_OPTIONS_JSON_BYTES], dv_error *error) {
+    dv_json json;
+    DV_NEED(options);
+    DV_NEED(text);
+    dv_json_to_buffer(&json, text, DV_OPTIONS_JSON_BYTES - 1);
+    dv_json_object(&json, NULL);
+    for (size_t i = 0; i < ROWS; i++)
+        if (!rows[i].this_call)
+            dv_option_write(&rows[i], options, &json);
+    dv_json_end(&json);
+    DV_TRY(dv_json_finish(&json, error));
+    strcat(text, "\n");
+    return DV_OK;
+}

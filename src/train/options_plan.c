@@ -1,0 +1,44 @@
+/* From options to a network and the plan of its training. */
+#include <division/models.h>
+#include <division/options.h>
+
+#include "base/status.h"
+
+/* A text, or NULL where there is none. */
+static const char *given(const char *text) {
+    return text[0] != '\0' ? text : NULL;
+}
+
+/* What the plan is told. */
+static dv_plan_options plan_options(const dv_options *options) {
+    dv_plan_options made = dv_plan_options_default();
+    made.method = options->method;
+    made.spill = given(options->spill);
+    made.optimizer_slots = dv_sgd_slots(&options->sgd);
+    made.average = options->average > 0;
+    return made;
+}
+
+/* Of what options and data say, the first that says anything; 0 is the model's own. */
+static size_t first_of(size_t option, size_t data) {
+    return option > 0 ? option : data;
+}
+
+dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *shape, dv_graph **graph, dv_plan **plan,
+                          dv_error *error) {
+    const dv_dataset_shape none = {.classes = 0};
+    DV_NEED(options);
+    DV_NEED(graph);
+    DV_NEED(plan);
+    shape = shape != NULL ? shape : &none;
+    dv_plan_options told = plan_options(options);
+    DV_TRY(dv_model_build(options->model, (dv_type)options->precision, options->batch,
+                          first_of(options->classes, shape->classes), first_of(options->side, shape->side), graph,
+                          error));
+    dv_status status = dv_plan_new(*graph, &told, plan, error);
+    if (status != DV_OK) {
+        dv_graph_free(*graph);
+        *graph = NULL;
+    }
+    return status;
+}
