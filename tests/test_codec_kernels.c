@@ -13,6 +13,14 @@ static const char *const codecs[] = {
     "bits",
     "exact",
     "bf16",
+    "blpa",
+    "blpa:bits=8",
+    "actnn",
+    "actnn:bits=1",
+    "actnn:bits=3",
+    "actnn:bits=5",
+    "actnn:bits=7",
+    "actnn:bits=8",
 };
 
 enum { CODECS = sizeof codecs / sizeof *codecs };

@@ -41,6 +41,8 @@ static const struct {
     double distance;
 } other_methods[] = {
     {"bf16", false, 0.05},
+    {"blpa:bits=8", false, 0.5},
+    {"blpa", false, INFINITY},
 };
 enum { OTHER_METHODS = sizeof other_methods / sizeof *other_methods };
 

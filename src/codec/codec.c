@@ -12,10 +12,7 @@
 #include <string.h>
 
 static const dv_codec_kind *const kinds[] = {
-    &dv_codec_division,
-    &dv_codec_exact,
-    &dv_codec_bits,
-    &dv_codec_bf16,
+    &dv_codec_division, &dv_codec_exact, &dv_codec_bits, &dv_codec_bf16, &dv_codec_blpa, &dv_codec_actnn,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
@@ -119,9 +116,8 @@ dv_status dv_codec_packed_bytes(const dv_codec *codec, const dv_map *map, size_t
     return DV_OK;
 }
 
-/* Checks all that encode and decode have in common, and fills `call`. */
-static dv_status check_call(dv_codec_call *call, const void *elements, const void *packed, size_t packed_bytes,
-                            dv_error *error) {
+dv_status dv_codec_check_call(dv_codec_call *call, const void *elements, const void *packed, size_t packed_bytes,
+                              dv_error *error) {
     size_t needed;
     DV_TRY(dv_codec_packed_bytes(call->codec, call->map, &needed, error));
     if (!elements || !packed)
@@ -147,7 +143,7 @@ static dv_noise noise_or_zero(const dv_noise *noise) {
 dv_status dv_codec_encode_images(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,
                                  size_t count, const void *src, void *packed, size_t packed_bytes, dv_error *error) {
     dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
-    DV_TRY(check_call(&call, src, packed, packed_bytes, error));
+    DV_TRY(dv_codec_check_call(&call, src, packed, packed_bytes, error));
     uint8_t *records = (uint8_t *)packed + first * call.record_bytes;
     size_t used = codec->kind->record_bytes(codec, map), padding = call.record_bytes - used;
     for (size_t n = 0; padding > 0 && n < count; n++)
@@ -158,14 +154,14 @@ dv_status dv_codec_encode_images(const dv_codec *codec, const dv_map *map, const
 dv_status dv_codec_decode_images(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,
                                  size_t count, const void *packed, size_t packed_bytes, void *dst, dv_error *error) {
     dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
-    DV_TRY(check_call(&call, dst, packed, packed_bytes, error));
+    DV_TRY(dv_codec_check_call(&call, dst, packed, packed_bytes, error));
     return codec->kind->decode(&call, (const uint8_t *)packed + first * call.record_bytes, dst, error);
 }
 
 dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,
                                size_t packed_bytes, uint8_t *mask, size_t stride, dv_error *error) {
     dv_codec_call call = {.codec = codec, .map = map, .first = first, .count = count};
-    DV_TRY(check_call(&call, mask, packed, packed_bytes, error));
+    DV_TRY(dv_codec_check_call(&call, mask, packed, packed_bytes, error));
     codec->kind->decode_mask(&call, (const uint8_t *)packed + first * call.record_bytes, mask, stride);
     return DV_OK;
 }

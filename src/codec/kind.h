@@ -33,11 +33,17 @@ typedef struct dv_codec_kind {
     void (*decode_mask)(const dv_codec_call *call, const uint8_t *records, uint8_t *mask, size_t stride);
 } dv_codec_kind;
 
-extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits, dv_codec_bf16;
+extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits, dv_codec_bf16, dv_codec_blpa,
+    dv_codec_actnn;
 
 /* dv_codec_decode_images of the mask alone, for codecs that have decode_mask. */
 dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,
                                size_t packed_bytes, uint8_t *mask, size_t stride, dv_error *error);
+
+/* Checks a call, of which codec, map, first and count are set, and sets its record_bytes. For codecs that are called in
+ * other ways than by dv_codec_encode. */
+dv_status dv_codec_check_call(dv_codec_call *call, const void *elements, const void *packed, size_t packed_bytes,
+                              dv_error *error);
 
 /* Threads that a call may use. */
 int dv_codec_threads(const dv_codec *codec);

@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint, dv_method_swap, dv_method_bf16;
+extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint, dv_method_swap, dv_method_bf16,
+    dv_method_blpa;
 
 static const dv_method_kind *const kinds[] = {
-    &dv_method_none, &dv_method_division, &dv_method_checkpoint, &dv_method_swap, &dv_method_bf16,
+    &dv_method_none, &dv_method_division, &dv_method_checkpoint, &dv_method_swap, &dv_method_bf16, &dv_method_blpa,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

@@ -48,6 +48,14 @@ static void ask_for_layer(dv_plan *plan, int i) {
         ask(&plan->values[node->inputs[k]], dv_plan_input_need(plan, i, k), i);
 }
 
+bool dv_plan_reads(const dv_plan *plan, int layer, dv_value value) {
+    const dv_graph_layer *node = &plan->graph->layers[layer];
+    for (size_t k = 0; plan->layers[layer].backward && k < node->layer.input_count; k++)
+        if (node->inputs[k] == value && dv_plan_input_need(plan, layer, k) == DV_NEED_NUMBERS)
+            return true;
+    return false;
+}
+
 /* ---- how it survives ------------------------------------------------------------------------- */
 
 void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper) {

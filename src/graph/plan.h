@@ -141,6 +141,9 @@ static inline size_t dv_plan_saved_bytes(const dv_plan *plan, int i) {
 /* Finds out which layers have a backward and what it reads, and lets the method choose. */
 dv_status dv_plan_needs(dv_plan *plan, dv_error *error);
 
+/* Whether the backward of a layer itself reads the numbers of a value. */
+bool dv_plan_reads(const dv_plan *plan, int layer, dv_value value);
+
 /* Adds readers of a value's numbers: for methods and keepers. */
 void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers);
 

@@ -381,6 +381,19 @@ static void normalize_kept(const dv_map *map, const recompute_space *s, const vo
     }
 }
 
+/* Without bits the mask is in the code of x, whose sign is exact: then comparing with zero is right. */
+static void normalize_signed(const dv_map *map, const recompute_space *s, const void *x, size_t count, void *images) {
+    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        dv_span span = dv_part_span(map, &part);
+        for (size_t n = part.first; n < part.last; n++)
+            dv_elementwise()->normalize(&span, dv_image(map, x, n), NULL, s->mean, s->scale, s->bias, true,
+                                        dv_image_in(map, images, n), NULL);
+    }
+}
+
 /* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same workspace,
  * which is used for x and the coefficients only then. */
 static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
@@ -397,7 +410,10 @@ static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t 
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
         DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
         choose_scales_again(layer, output, &s);
-        normalize_kept(map, &s, x, addend, output->mask ? output->mask + at * dv_mask_stride(map) : NULL, now, to);
+        if (options_of(layer)->relu && !output->mask)
+            normalize_signed(map, &s, x, now, to);
+        else
+            normalize_kept(map, &s, x, addend, output->mask ? output->mask + at * dv_mask_stride(map) : NULL, now, to);
     }
     return DV_OK;
 }
@@ -530,6 +546,12 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
     return DV_OK;
 }
 
+static dv_normalisation normalisation(const dv_layer *layer, const dv_layer_arrays *arrays, const void *saved) {
+    const float *mean = saved;
+    return (dv_normalisation){mean, mean + layer->output.channels, arrays->parameters[WEIGHT],
+                              arrays->parameters[BIAS]};
+}
+
 /* ---- fusing ---------------------------------------------------------------------------------- */
 
 /* A sum, then a ReLU: nothing comes behind the ReLU. */
@@ -551,6 +573,7 @@ const dv_layer_kind dv_batch_norm = {
     .forward = forward,
     .backward = backward,
     .recompute = recompute,
+    .normalisation = normalisation,
     .in_place = true,
     .stores_output = true,
     .stores_input = true,

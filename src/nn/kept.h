@@ -42,7 +42,8 @@ struct dv_kept {
     const float *state;     /* the method's, or NULL */
     bool zero_outside;      /* it is zero where the mask is not set: a ReLU made it */
 
-    /* A value that is recomputed by the layer that made it, from what is kept of its inputs: */
+    /* A value that is recomputed by the layer that made it, from what is kept of its inputs; or the batch norm that
+     * normalises it, if its code is made with that one's statistics (`unit`): */
     const struct dv_layer *producer;
     const dv_kept *const *inputs;         /* [producer->input_count] */
     const struct dv_layer_arrays *arrays; /* the producer's */

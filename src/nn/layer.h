@@ -16,6 +16,7 @@
 #ifndef DV_NN_LAYER_H
 #define DV_NN_LAYER_H
 
+#include "codec/blpa.h"
 #include "nn/kept.h"
 
 #include <division/codec.h>
@@ -161,6 +162,9 @@ typedef struct dv_layer_kind {
      * workspace. NULL: cannot. */
     dv_status (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
                            dv_error *error);
+
+    /* What forward did, of kinds that normalise: pointers into `arrays` and `saved`. NULL: not one of them. */
+    dv_normalisation (*normalisation)(const dv_layer *layer, const dv_layer_arrays *arrays, const void *saved);
 
     /* Traits: what graphs, plans and methods want to know. They never ask which kind a layer is. */
     bool in_place;          /* output may be the memory of inputs[0] */

@@ -69,6 +69,48 @@ static inline size_t dv_block_length(const dv_tile *tile, int dimension, size_t 
     return rest < tile->edges[dimension] ? rest : tile->edges[dimension];
 }
 
+/* ---- codes by channels and by groups ---------------------------------------------------------- */
+
+/* Codes of any number of bits: those of a chunk are cut into fields of 8, 4, 2 and 1 bits, as many as `bits` is the sum
+ * of, the widest first and with the lowest bits in it. Each field is a chunk of its own. */
+static inline size_t dv_fields_bytes(size_t elements, int bits) {
+    size_t bytes = 0;
+    for (int field = 8; field > 0; field /= 2)
+        bytes += bits & field ? dv_chunk_bytes(elements, field) : 0;
+    return bytes;
+}
+
+/* Up to DV_TILE_CHANNELS channels of one image, as the codecs `blpa` and `actnn` pack them. */
+typedef struct dv_code_tile {
+    dv_type type;
+    dv_layout layout;
+    size_t channels;     /* of the tile */
+    size_t pixel_stride; /* NHWC: elements from one pixel to the next, the map's channels */
+    size_t pixels;
+    int bits; /* per code: 1 to 8 */
+} dv_code_tile;
+
+/* Bytes of all codes of a tile: chunks in the order of its elements, the last with zeros where there are none. */
+static inline size_t dv_code_tile_bytes(const dv_code_tile *tile) {
+    return (tile->channels * tile->pixels + DV_CHUNK - 1) / DV_CHUNK * dv_fields_bytes(DV_CHUNK, tile->bits);
+}
+
+/* How the channels of a tile become codes: code = floor((x - center) scale + offset), cut to what the bits hold; and
+ * back: x = base + step code. Arrays [channels]. */
+typedef struct dv_affine {
+    const float *center, *scale, *offset, *base, *step;
+} dv_affine;
+
+/* A group is DV_CHUNK elements of a tile, channel after channel and pixel after pixel, whatever the layout is. */
+static inline size_t dv_tile_groups(const dv_code_tile *tile) {
+    return (tile->channels * tile->pixels + DV_CHUNK - 1) / DV_CHUNK;
+}
+
+/* The minimum of a group, rounded down, and its range, rounded up: bf16. */
+typedef struct dv_group {
+    uint16_t minimum, range;
+} dv_group;
+
 typedef struct dv_codec_kernels {
     /* Packs a tile whose first element is at `src`. False if it holds NaN, infinity, numbers
      * beyond DV_VALUE_LIMIT or such whose sums overflow; the record is then undefined. */
@@ -84,6 +126,22 @@ typedef struct dv_codec_kernels {
      * not finite, or beyond what bf16 has. */
     bool (*bf16_encode)(dv_type type, const void *src, size_t count, uint16_t *halves);
     void (*bf16_decode)(dv_type type, const uint16_t *halves, size_t count, void *dst);
+
+    /* Codes of a tile by `by`. False if any element is not finite. */
+    bool (*affine_encode)(const dv_code_tile *tile, const dv_affine *by, const void *src, uint8_t *codes);
+    void (*affine_decode)(const dv_code_tile *tile, const dv_affine *by, const uint8_t *codes, void *dst);
+
+    /* Where base + step code is positive, as bits of a mask of the whole image of `elements`, whose element `first` is
+     * the tile's first. The mask is zero before. */
+    void (*affine_mask)(const dv_code_tile *tile, const dv_affine *by, const uint8_t *codes, size_t first,
+                        size_t elements, uint8_t *mask);
+
+    /* Minimum and range of each group of a tile; of the last, zeros fill up what is missing. False as
+     * division_encode. */
+    bool (*groups_measure)(const dv_code_tile *tile, const void *src, dv_group *groups);
+    void (*groups_encode)(const dv_code_tile *tile, dv_random key, const dv_group *groups, const void *src,
+                          uint8_t *codes);
+    void (*groups_decode)(const dv_code_tile *tile, const dv_group *groups, const uint8_t *codes, void *dst);
 
     void (*to_f32)(dv_type type, const void *src, size_t count, float *dst);
 } dv_codec_kernels;
@@ -104,6 +162,12 @@ static inline float dv_fixed_scale(float step, int bits) {
  * behind the unit rounds to the nearest. */
 static inline float dv_fixed_offset(float minimum, float scale) {
     return scale > 0 ? minimum - 0.5f / scale : minimum;
+}
+
+/* The step of a group's codes. None is so small that its scale is not finite; a group of one number has none. */
+static inline float dv_group_step(float range, int bits) {
+    float step = range / (float)((1 << bits) - 1);
+    return range > 0 ? (step < 0x1p-100f ? 0x1p-100f : step) : 0.0f;
 }
 
 /* What subtractive dither adds to a code again: half a step less the mean of what the random bits stand for, so

@@ -1,39 +1,14 @@
 /* The codecs in plain C, element by element, in the order of docs/codec.md. Slow, and kept for ever:
  * this file says what the fast kernels must compute, to the last bit. */
-#include "base/float16.h"
-#include "codec/kernels/kernels.h"
+#include "codec/kernels/reference.h"
 
 #include <math.h>
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-static float load(dv_type type, const void *src, size_t index) {
-    switch (type) {
-    case DV_BF16:
-        return dv_bf16_to_f32(((const uint16_t *)src)[index]);
-    case DV_F16:
-        return dv_f16_to_f32(((const uint16_t *)src)[index]);
-    default:
-        return ((const float *)src)[index];
-    }
-}
-
-static void store(dv_type type, void *dst, size_t index, float value) {
-    switch (type) {
-    case DV_BF16:
-        ((uint16_t *)dst)[index] = dv_bf16_nearest_number(value);
-        break;
-    case DV_F16:
-        ((uint16_t *)dst)[index] = dv_f16_nearest(fmaxf(-DV_F16_MAX, fminf(value, DV_F16_MAX)));
-        break;
-    default:
-        ((float *)dst)[index] = value;
-    }
-}
-
 static void to_f32(dv_type type, const void *src, size_t count, float *dst) {
     for (size_t i = 0; i < count; i++)
-        dst[i] = load(type, src, i);
+        dst[i] = dv_load_element(type, src, i);
 }
 
 /* ---- streams of codes ---------------------------------------------------------------------- */
@@ -57,12 +32,6 @@ static unsigned get_code(const uint8_t *stream, size_t count, int bits, size_t i
     int shift;
     const uint8_t *byte = code_byte((uint8_t *)stream, count, bits, index, &shift);
     return *byte >> shift & ((1u << bits) - 1);
-}
-
-/* 16 - bits random bits for element `index`: one word serves two neighbours. */
-static uint32_t dither(dv_random key, size_t index, int bits) {
-    uint32_t word = dv_random_word(key, (uint32_t)(index / 2));
-    return (index % 2 ? word >> 16 : word & 0xffff) >> bits;
 }
 
 /* ---- tiles --------------------------------------------------------------------------------- */
@@ -113,7 +82,7 @@ static statistics reduce_block(const dv_tile *tile, const void *src, size_t chan
         size_t row = by_column ? i % rows : i / columns, x = by_column ? i / rows : i % columns;
         size_t z = origin[0] + row / length[1], y = origin[1] + row % length[1];
         size_t pixel = (z * tile->sides[1] + y) * tile->sides[2] + origin[2] + x;
-        float value = load(tile->type, src, element_index(tile, channel, pixel));
+        float value = dv_load_element(tile->type, src, element_index(tile, channel, pixel));
         if (!by_column) {
             include(&all, value, value, value);
             continue;
@@ -176,9 +145,9 @@ static bool division_encode(const dv_tile *tile, dv_random key, const void *src,
         float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
         float scale = dv_fixed_scale(dv_bf16_to_f32(record->steps[channel]), tile->bits);
         float offset = dv_fixed_offset(dv_bf16_to_f32(record->minima[channel]), scale);
-        float high = load(tile->type, src, element_index(tile, channel, pixel)) - low;
+        float high = dv_load_element(tile->type, src, element_index(tile, channel, pixel)) - low;
         uint32_t fixed = (uint32_t)(int32_t)((high - offset) * scale);
-        uint32_t code = (fixed + dither(key, index, tile->bits)) / dv_fixed_one(tile->bits);
+        uint32_t code = (fixed + dv_dither(key, index, tile->bits)) / dv_fixed_one(tile->bits);
         put_code(record->codes, count, tile->bits, index, code);
     }
     return true;
@@ -197,8 +166,8 @@ static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_re
             float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
             float level = (float)get_code(record->codes, count, tile->bits, index);
             if (tile->subtractive)
-                level += dv_undither(dither(key, index, tile->bits), tile->bits);
-            store(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
+                level += dv_undither(dv_dither(key, index, tile->bits), tile->bits);
+            dv_store_element(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
         }
     }
 }
@@ -208,7 +177,7 @@ static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_re
 static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *packed) {
     bool finite = true;
     for (size_t i = 0; i < count; i++) {
-        float value = load(type, src, i);
+        float value = dv_load_element(type, src, i);
         put_code(packed, count, 1, i, value > 0);
         finite = finite && isfinite(value);
     }
@@ -217,7 +186,7 @@ static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *pa
 
 static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
     for (size_t i = 0; i < count; i++)
-        store(type, dst, i, (float)get_code(packed, count, 1, i));
+        dv_store_element(type, dst, i, (float)get_code(packed, count, 1, i));
 }
 
 /* ---- bf16 ---------------------------------------------------------------------------------- */
@@ -225,7 +194,7 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
 static bool bf16_encode(dv_type type, const void *src, size_t count, uint16_t *halves) {
     bool finite = true;
     for (size_t i = 0; i < count; i++) {
-        float value = load(type, src, i);
+        float value = dv_load_element(type, src, i);
         uint16_t half = dv_bf16_nearest(value);
         halves[i] = value > 0 && half == 0 ? 1 : half;
         finite = finite && isfinite(dv_bf16_to_f32(half));
@@ -235,7 +204,7 @@ static bool bf16_encode(dv_type type, const void *src, size_t count, uint16_t *h
 
 static void bf16_decode(dv_type type, const uint16_t *halves, size_t count, void *dst) {
     for (size_t i = 0; i < count; i++)
-        store(type, dst, i, dv_bf16_to_f32(halves[i]));
+        dv_store_element(type, dst, i, dv_bf16_to_f32(halves[i]));
 }
 
 const dv_codec_kernels dv_codec_kernels_reference = {
@@ -245,5 +214,11 @@ const dv_codec_kernels dv_codec_kernels_reference = {
     .bits_decode = bits_decode,
     .bf16_encode = bf16_encode,
     .bf16_decode = bf16_decode,
+    .affine_encode = dv_reference_affine_encode,
+    .affine_decode = dv_reference_affine_decode,
+    .affine_mask = dv_reference_affine_mask,
+    .groups_measure = dv_reference_groups_measure,
+    .groups_encode = dv_reference_groups_encode,
+    .groups_decode = dv_reference_groups_decode,
     .to_f32 = to_f32,
 };

@@ -740,6 +740,10 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
 /* ---- bf16 ---------------------------------------------------------------------------------- */
 #include "codec/kernels/template_bf16.h"
 
+/* ---- codes by channels and by groups --------------------------------------------------------- */
+#include "codec/kernels/template_codes.h"
+#include "codec/kernels/template_groups.h"
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
@@ -757,5 +761,11 @@ const dv_codec_kernels DV_KERNELS = {
     .bits_decode = bits_decode,
     .bf16_encode = bf16_encode,
     .bf16_decode = bf16_decode,
+    .affine_encode = affine_encode,
+    .affine_decode = affine_decode,
+    .affine_mask = affine_mask,
+    .groups_measure = groups_measure,
+    .groups_encode = groups_encode,
+    .groups_decode = groups_decode,
     .to_f32 = to_f32,
 };
