@@ -80,9 +80,15 @@ holds page.html 'division: 9.0~MB of activations, 11.0~× less than none, 24.9~M
 ! grep -q 'there is no data for this figure' page.html || complain "expected all figures"
 ! grep -qF '99.0' page.html || complain "expected the last of two equal benchmarks"
 [[ $(find figures -name '*.svg' | wc -l) == 9 && $(find figures -name '*.csv' | wc -l) == 9 ]] || complain "expected nine figures"
-holds figures/memory.csv 'division,resnet20,64,f32,9025664,11.0139,24925440,'
+holds figures/memory.csv 'division,resnet20,64,f32,9025664,11.0139,0.008405804634094238,,24925440,'
+holds figures/accuracy.csv 'division,resnet20 on cifar10,1,59.25,,-1.75,,59.25,59.25,59.25,'
 holds figures/noise.csv 'division,resnet20,cifar10:data,64,141026,0.1312,1.02'
 holds figures/radar.csv 'division,resnet20 on cifar10,59.25,11.0139,0.9408'
+# Where a figure was published, it stands beside ours: 5.14 GiB of ResNet-50's activations.
+sed 's/"resnet20"/"resnet50"/' bench.jsonl >published.jsonl
+run published.jsonl -o page.html --figures figures
+holds page.html 'none, published: 5.5~GB' 'division, published: 526~MB' 'as published'
+holds figures/memory.csv ',0.09258091449737549,5.14,107117696,127172608'
 head -c 700 bench.jsonl >cut.jsonl
 run cut.jsonl -o page.html
 [[ $code == 0 && $messages == "division: cut.jsonl: the last line is cut off, as by a kill: those before it are shown" ]] ||

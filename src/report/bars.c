@@ -10,8 +10,10 @@ enum { TOP = DV_HEADING_HEIGHT + 24, ROW = 38, THICKNESS = 14, BELOW = 24, GAP =
 dv_bar *dv_bars_new(dv_drawing *drawing, size_t count) {
     dv_bar *bars = calloc(count > 0 ? count : 1, sizeof *bars);
     drawing->body.failed |= bars == NULL;
-    for (size_t i = 0; bars != NULL && i < count; i++)
+    for (size_t i = 0; bars != NULL && i < count; i++) {
         bars[i].spread = DV_RANGE_EMPTY;
+        bars[i].published = NAN;
+    }
     return bars;
 }
 
@@ -25,6 +27,7 @@ static dv_axis axis_of(const dv_bar_chart *chart) {
     char text[DV_UNIT_TEXT];
     for (const dv_bar *bar = chart->bars; bar < chart->bars + chart->count; bar++) {
         dv_range_add(&range, bar->number);
+        dv_range_add(&range, bar->published);
         if (!dv_range_is_empty(&bar->spread)) {
             dv_range_add(&range, bar->spread.low);
             dv_range_add(&range, bar->spread.high);
@@ -70,17 +73,51 @@ static void draw_spread(dv_drawing *drawing, const dv_bar *bar, const dv_axis *a
     dv_draw_line(drawing, high, y - 4, high, y + 4, "whisker");
 }
 
+static void draw_diamond(dv_drawing *drawing, double x, double y, const char *hint) {
+    dv_path path = dv_path_begin(drawing, "published");
+    dv_path_point(&path, x - 5, y);
+    dv_path_point(&path, x, y - 5);
+    dv_path_point(&path, x + 5, y);
+    dv_path_point(&path, x, y + 5);
+    dv_path_close(&path);
+    dv_path_end(&path, hint);
+}
+
+static void draw_published(dv_drawing *drawing, const dv_bar_chart *chart, const dv_bar *bar, const dv_axis *axis,
+                           double y) {
+    char hint[2 * DV_BAR_WORDS], text[DV_UNIT_TEXT];
+    if (isnan(bar->published))
+        return;
+    snprintf(hint, sizeof hint, "%s, published: %s", bar->name, dv_unit_text(chart->unit, bar->published, text));
+    draw_diamond(drawing, dv_axis_at(axis, bar->published), y, hint);
+}
+
+/* What diamonds are, where there are some. Returns where the panel ends. */
+static double explain_diamonds(dv_drawing *drawing, const dv_bar_chart *chart, double top) {
+    for (size_t i = 0; i < chart->count; i++) {
+        if (isnan(chart->bars[i].published))
+            continue;
+        draw_diamond(drawing, DV_EDGE + 5, top + 6, NULL);
+        dv_draw_words(drawing, (dv_words){.x = DV_EDGE + 16, .y = top + 10, .look = "small quiet"}, "as published");
+        return top + 18;
+    }
+    return top;
+}
+
 static void draw_bar(dv_drawing *drawing, const dv_bar_chart *chart, const dv_bar *bar, const dv_axis *axis,
                      double top) {
     char text[DV_UNIT_TEXT], look[DV_LOOK_BYTES], hint[2 * DV_BAR_WORDS];
     double end = dv_axis_at(axis, bar->number), y = top + 18;
-    double behind = !dv_range_is_empty(&bar->spread) ? fmax(end, dv_axis_at(axis, bar->spread.high)) : end;
+    double behind = fmax(end, isnan(bar->published) ? end : dv_axis_at(axis, bar->published) + GAP);
+    if (!dv_range_is_empty(&bar->spread))
+        behind = fmax(behind, dv_axis_at(axis, bar->spread.high));
     snprintf(hint, sizeof hint, "%s: %s", bar->name, bar->hint[0] != '\0' ? bar->hint : words_of(chart, bar, text));
     dv_draw_words(drawing,
                   (dv_words){.x = DV_EDGE, .y = top + 12, .look = "halo", .room = DV_PANEL_WIDTH - 2 * DV_EDGE},
                   bar->name);
     dv_draw_box(drawing, axis->from, y, end - axis->from, THICKNESS, dv_series_look(bar->series, "bar", look), hint);
     draw_spread(drawing, bar, axis, y + THICKNESS / 2.0);
+    draw_published(drawing, chart, bar, axis, y + THICKNESS / 2.0);
     dv_draw_words(drawing, (dv_words){.x = behind + GAP, .y = y + 12, .look = "strong halo"},
                   words_of(chart, bar, text));
 }
@@ -98,5 +135,5 @@ void dv_draw_bars(dv_drawing *drawing, const dv_bar_chart *chart) {
     for (size_t i = 0; i < chart->count; i++)
         if (!isnan(chart->bars[i].number))
             draw_bar(drawing, chart, &chart->bars[i], &axis, TOP + (double)i * ROW);
-    drawing->height = bottom + BELOW;
+    drawing->height = explain_diamonds(drawing, chart, bottom + BELOW);
 }

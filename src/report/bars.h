@@ -12,6 +12,7 @@ typedef struct dv_bar {
     size_t series;
     double number;
     dv_range spread;          /* of the numbers that this one is the mean of; drawn where it is more than a point */
+    double published;         /* a figure to compare with, drawn as a diamond; NaN: none */
     char words[DV_BAR_WORDS]; /* behind the bar; empty: the number in its unit */
     char hint[DV_BAR_WORDS];  /* empty: name and words */
 } dv_bar;
@@ -28,8 +29,8 @@ typedef struct dv_bar_chart {
 /* Draws the whole panel. */
 void dv_draw_bars(dv_drawing *drawing, const dv_bar_chart *chart);
 
-/* Room for bars of a panel, zeros with an empty spread; the caller's to free(). If there is no memory the drawing has
- * failed. */
+/* Room for bars of a panel, zeros with an empty spread and nothing published; the caller's to free(). If there is no
+ * memory the drawing has failed. */
 dv_bar *dv_bars_new(dv_drawing *drawing, size_t count);
 
 #endif

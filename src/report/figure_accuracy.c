@@ -2,6 +2,7 @@
  * most. */
 #include "report/bars.h"
 #include "report/figure.h"
+#include "report/published.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,6 +35,29 @@ static outcome outcome_of(const dv_report_data *data, size_t g) {
     return of;
 }
 
+static double published(const dv_report_data *data, size_t g) {
+    const dv_run_folder *run = &data->runs[data->groups[g].first];
+    return dv_published_accuracy(dv_run_setting_of(run, "model"), dv_run_setting_of(run, "data"),
+                                 dv_run_setting_of(run, "method"));
+}
+
+/* The group of the same ground with method none that g is measured against: the first; or g itself if there is none. */
+static size_t exact_group(const dv_report_data *data, size_t g) {
+    for (size_t other = 0; other < data->group_count; other++)
+        if (dv_group_same_ground(data, g, other) &&
+            strcmp(dv_run_setting_of(&data->runs[data->groups[other].first], "method"), "none") == 0)
+            return other;
+    return g;
+}
+
+/* By how much a group is above none, and the standard error of that. */
+static void compare(const dv_report_data *data, size_t g, double *difference, double *error) {
+    size_t exact = exact_group(data, g);
+    outcome ours = outcome_of(data, g), theirs = outcome_of(data, exact);
+    *difference = exact != g ? ours.mean - theirs.mean : NAN;
+    *error = exact != g ? sqrt(ours.error * ours.error + theirs.error * theirs.error) : NAN;
+}
+
 static void fill_bar(const dv_report_data *data, size_t g, dv_bar *bar) {
     outcome of = outcome_of(data, g);
     char mean[DV_UNIT_TEXT], error[DV_UNIT_TEXT], low[DV_UNIT_TEXT], high[DV_UNIT_TEXT];
@@ -41,6 +65,7 @@ static void fill_bar(const dv_report_data *data, size_t g, dv_bar *bar) {
     bar->series = dv_group_series(data, g);
     bar->number = of.mean;
     bar->spread = of.range;
+    bar->published = published(data, g);
     if (of.runs < 2)
         return;
     dv_unit_text(DV_UNIT_PERCENT, of.mean, mean);
@@ -70,14 +95,18 @@ static void draw(const dv_report_data *data, size_t panel, dv_drawing *drawing) 
 
 static void tabulate(const dv_report_data *data, dv_table *table) {
     char ground[DV_GROUND_TEXT];
+    double difference, error;
     dv_table_column(table, "method", DV_UNIT_NONE);
     dv_table_column(table, "network and data", DV_UNIT_NONE);
     dv_table_column(table, "runs", DV_UNIT_COUNT);
-    dv_table_column(table, "accuracy after the last epoch", DV_UNIT_PERCENT);
+    dv_table_column(table, "last test", DV_UNIT_PERCENT);
     dv_table_column(table, "standard error", DV_UNIT_PERCENT);
+    dv_table_column(table, "above none", DV_UNIT_PERCENT);
+    dv_table_column(table, "its error", DV_UNIT_PERCENT);
     dv_table_column(table, "least", DV_UNIT_PERCENT);
     dv_table_column(table, "most", DV_UNIT_PERCENT);
-    dv_table_column(table, "best epoch of all runs", DV_UNIT_PERCENT);
+    dv_table_column(table, "best epoch", DV_UNIT_PERCENT);
+    dv_table_column(table, "published", DV_UNIT_PERCENT);
     for (size_t g = 0; g < data->group_count; g++) {
         outcome of = outcome_of(data, g);
         dv_table_words(table, data->groups[g].label);
@@ -85,9 +114,13 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
         dv_table_number(table, (double)of.runs);
         dv_table_number(table, of.mean);
         dv_table_number(table, of.error);
+        compare(data, g, &difference, &error);
+        dv_table_number(table, difference);
+        dv_table_number(table, error);
         dv_table_number(table, of.runs > 0 ? of.range.low : NAN);
         dv_table_number(table, of.runs > 0 ? of.range.high : NAN);
         dv_table_number(table, of.best);
+        dv_table_number(table, published(data, g));
     }
 }
 
@@ -98,6 +131,7 @@ const dv_figure dv_figure_accuracy = {
              "alone, its "
              "standard error, and a line from the least to the most.",
     .command = "division train --model resnet20 --data cifar10:DIR --method division --seed 1 --out RUN",
+    .open = true,
     .panels = dv_ground_count,
     .draw = draw,
     .tabulate = tabulate,

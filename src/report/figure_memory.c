@@ -1,10 +1,14 @@
 /* Activation bytes by method, for each network and batch, and how many times less than with none. */
 #include "report/bars.h"
 #include "report/figure.h"
+#include "report/published.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Papers count in these. */
+#define GIBIBYTE 1073741824.0
 
 static size_t panels(const dv_report_data *data) {
     return dv_line_grounds(data, DV_BENCH_MEMORY);
@@ -15,6 +19,7 @@ static void fill_bar(const dv_report_data *data, const dv_bench_line *line, dv_b
     bar->name = line->method;
     bar->series = dv_report_series(data, line->method);
     bar->number = line->activation_bytes;
+    bar->published = dv_published_bytes(line->model, line->batch, line->method);
     dv_unit_text(DV_UNIT_BYTES, line->activation_bytes, bytes);
     dv_unit_text(DV_UNIT_TIMES, line->activation_ratio, ratio);
     snprintf(bar->words, sizeof bar->words, "%s, %s", bytes, ratio);
@@ -48,6 +53,8 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     dv_table_column(table, "type", DV_UNIT_NONE);
     dv_table_column(table, "activations", DV_UNIT_BYTES);
     dv_table_column(table, "less than none", DV_UNIT_TIMES);
+    dv_table_column(table, "activations, GiB", DV_UNIT_NONE);
+    dv_table_column(table, "published, GiB", DV_UNIT_NONE);
     dv_table_column(table, "planned in all", DV_UNIT_BYTES);
     dv_table_column(table, "peak, measured", DV_UNIT_BYTES);
     for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++) {
@@ -59,6 +66,8 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
         dv_table_words(table, line->precision);
         dv_table_number(table, line->activation_bytes);
         dv_table_number(table, line->activation_ratio);
+        dv_table_number(table, line->activation_bytes / GIBIBYTE);
+        dv_table_number(table, dv_published_bytes(line->model, line->batch, line->method) / GIBIBYTE);
         dv_table_number(table, line->planned_bytes);
         dv_table_number(table, line->measured > 0 ? line->peak_bytes : NAN);
     }

@@ -51,9 +51,10 @@ static void put_numbers(const dv_figure *figure, const dv_report_data *data, dv_
 }
 
 static void put_figure(const dv_figure *figure, const dv_report_data *data, dv_text *text) {
-    dv_text_format(text, "<section id=\"%s\">\n<figure aria-labelledby=\"%s-title\">\n<h2 id=\"%s-title\">%s</h2>\n",
-                   figure->name, figure->name, figure->name, figure->title);
-    put_between(text, "<figcaption><p class=\"quiet\">", figure->about, "</p></figcaption>\n");
+    dv_text_format(
+        text, "<section id=\"%s\">\n<figure aria-labelledby=\"%s-title\">\n<figcaption><h2 id=\"%s-title\">%s</h2>\n",
+        figure->name, figure->name, figure->name, figure->title);
+    put_between(text, "<p class=\"quiet\">", figure->about, "</p></figcaption>\n");
     put_panels(figure, data, text);
     put_numbers(figure, data, text);
     dv_text_put(text, "</figure>\n</section>\n");
@@ -65,7 +66,51 @@ static void put_contents(const dv_report_data *data, dv_text *text) {
     for (size_t i = 0; (figure = dv_figure_at(i)) != NULL; i++)
         if (figure->panels(data) > 0)
             dv_text_format(text, "<li><a href=\"#%s\">%s</a></li>\n", figure->name, figure->title);
+    if (data->run_count > 0)
+        dv_text_put(text, "<li><a href=\"#runs\">Runs</a></li>\n");
     dv_text_put(text, "</ul></nav>\n");
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+/* The settings of a run that its row shows. */
+static const char *const shown_settings[] = {"model", "data", "method", "precision", "batch", "seed"};
+
+static void tabulate_run(const dv_run_folder *run, dv_table *table) {
+    const dv_log_line *last = &run->log[run->epochs - 1];
+    double seconds = 0;
+    for (size_t i = 0; i < run->epochs; i++)
+        seconds += run->log[i].seconds;
+    dv_table_words(table, run->name);
+    for (size_t i = 0; i < sizeof shown_settings / sizeof *shown_settings; i++)
+        dv_table_words(table, dv_run_setting_of(run, shown_settings[i]));
+    dv_table_number(table, last->epoch);
+    dv_table_number(table, dv_run_last_top1(run));
+    dv_table_number(table, last->images_per_second);
+    dv_table_number(table, last->activation_bytes);
+    dv_table_number(table, last->peak_bytes);
+    dv_table_number(table, seconds / 60);
+}
+
+static void put_runs(const dv_report_data *data, dv_text *text) {
+    dv_table table = {0};
+    if (data->run_count == 0)
+        return;
+    dv_table_column(&table, "run", DV_UNIT_NONE);
+    for (size_t i = 0; i < sizeof shown_settings / sizeof *shown_settings; i++)
+        dv_table_column(&table, shown_settings[i], DV_UNIT_NONE);
+    dv_table_column(&table, "epochs", DV_UNIT_COUNT);
+    dv_table_column(&table, "last test", DV_UNIT_PERCENT);
+    dv_table_column(&table, "last epoch", DV_UNIT_SPEED);
+    dv_table_column(&table, "activations", DV_UNIT_BYTES);
+    dv_table_column(&table, "peak", DV_UNIT_BYTES);
+    dv_table_column(&table, "minutes", DV_UNIT_COUNT);
+    for (size_t i = 0; i < data->run_count; i++)
+        tabulate_run(&data->runs[i], &table);
+    dv_text_put(text, "<section id=\"runs\">\n<h2>Runs</h2>\n");
+    dv_table_html(&table, "Runs", text);
+    dv_text_put(text, "</section>\n");
+    dv_table_free(&table);
 }
 
 /* ---- what is not there, and what was read -------------------------------------------------- */
@@ -113,6 +158,7 @@ void dv_page_write(const dv_report_data *data, const char *title, dv_text *text)
     for (size_t i = 0; (figure = dv_figure_at(i)) != NULL; i++)
         if (figure->panels(data) > 0)
             put_figure(figure, data, text);
+    put_runs(data, text);
     put_missing(data, text);
     put_sources(data, text);
     dv_text_put(text, "<script>\n");
