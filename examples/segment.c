@@ -81,7 +81,8 @@ static void draw_shape(dice *d, const shape *s, const float *ground, float *imag
     for (int i = 0; i < 3; i++)
         colour[i] = ground[i] + (ground[i] > 0 ? -1 : 1) * between(d, 0.5f, 1.2f);
     for (int p = 0; p < PIXELS; p++) {
-        float x = (float)(p % SIDE) - s->x, y = (float)(p / SIDE) - s->y;
+        int row = p / SIDE, column = p % SIDE;
+        float x = (float)column - s->x, y = (float)row - s->y;
         if (!is_inside(s->kind, across * x + down * y, across * y - down * x))
             continue;
         labels[p] = s->kind;
@@ -221,7 +222,7 @@ static void show(dv_run *run) {
     }
 }
 
-static void train(dv_run *run, int epochs) {
+static void train(dv_run *run, long epochs) {
     uint64_t steps = (uint64_t)epochs * EPOCH_BATCHES;
     time_t start = time(NULL);
     for (uint64_t i = 0; i < steps; i += EPOCH_BATCHES) {
@@ -235,12 +236,12 @@ static void train(dv_run *run, int epochs) {
 }
 
 int main(int count, char **arguments) {
-    int epochs = count > 1 ? atoi(arguments[1]) : 24;
+    long epochs = count > 1 ? strtol(arguments[1], NULL, 10) : 24;
     dv_plan_options options = dv_plan_options_default();
     dv_error error;
     dv_plan *plan;
     dv_run *run;
-    if (epochs < 1 || count > 3) {
+    if (epochs < 1 || epochs > 10000 || count > 3) {
         fprintf(stderr, "usage: segment [EPOCHS [METHOD]]\n");
         return 2;
     }

@@ -31,6 +31,13 @@
             fail_msg("%s: status %d \"%s\", expected %d \"%s\"", #call, (int)got, error.text, (int)(expected), words); \
     } while (0)
 
+/* A function that does harm on purpose. */
+#ifdef __SANITIZE_ADDRESS__
+#define NOT_SANITIZED __attribute__((no_sanitize_address))
+#else
+#define NOT_SANITIZED
+#endif
+
 /* By how much long tests are to be shortened: the environment's DV_TEST_SCALE, set where an emulator or a
  * sanitizer makes them slow, else 1. */
 static inline size_t test_scale(void) {

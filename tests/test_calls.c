@@ -281,17 +281,19 @@ static void a_gradient_can_be_given(void **state) {
     }
 }
 
+NOT_SANITIZED static void write_zeros(void *memory, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        ((volatile char *)memory)[i] = 0;
+}
+
 /* Who writes past the end of it is told. */
 static void a_gradient_that_is_too_long_is_found(void **state) {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    skip(); /* stops at the instruction */
-#endif
     network n = network_new(DV_F32, "division", false, &red_zones);
     size_t bytes = dv_map_bytes(dv_run_logits_map(n.run));
     fill_batch(n.run, 1);
     assert_ok(dv_run_forward(n.run, &(dv_step){.batch = 1}, &error));
-    memset(dv_run_logits_gradient(n.run), 0, bytes + 1);
+    write_zeros(dv_run_logits_gradient(n.run), bytes + 1);
     assert_fails(dv_run_backward(n.run, &error), DV_ERROR_BUFFER,
                  "whoever had the logits wrote 1 bytes past the end of fc's output's gradient");
     assert_true(dv_run_failed(n.run));

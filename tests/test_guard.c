@@ -7,10 +7,8 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
-#define NOT_SANITIZED __attribute__((no_sanitize_address))
 #else
 #define __asan_address_is_poisoned(address) ((void)(address), 1)
-#define NOT_SANITIZED
 #endif
 
 static const dv_guard_options red_zones = {.zones = true, .fill = true, .pattern = 0xFF};
