@@ -100,9 +100,7 @@ typedef struct dv_plan_options {
      * glob names a parameter if it matches its name or a beginning of it that ends at a dot: "fc" stands for fc.weight
      * and fc.bias, "layer1" for everything in it. Frozen parameters have no gradient and no optimizer's arrays, and
      * nothing is kept for a backward that is not run. A batch norm that is frozen, weight and bias, uses its running
-     * statistics and does not move them. Dropout is random as ever. NULL or "": everything is trained. Read by
-     * dv_plan_new alone.
-     */
+     * statistics and does not move them. Dropout is random as ever. NULL or "": everything is trained. Copied. */
     const char *freeze;
 } dv_plan_options;
 
@@ -220,6 +218,9 @@ DV_API float *dv_run_label_weights(dv_run *run);
 
 /* Parameters and running statistics, in the order of the layers; NULL past the last. */
 DV_API const dv_run_parameter *dv_run_parameter_at(const dv_run *run, size_t index);
+
+/* What is frozen: the text of the plan's option; "" if nothing is. It lives as long as the run. */
+DV_API const char *dv_run_freeze(const dv_run *run);
 
 /* What the method remembers from step to step: an array of f32 that belongs into a checkpoint. NULL: nothing. */
 DV_API const dv_run_parameter *dv_run_method_state(const dv_run *run);

@@ -161,6 +161,7 @@ typedef struct dv_options {
     char data[DV_PATH_BYTES];   /* "synthetic" */
     char method[DV_TEXT_BYTES]; /* "division" */
     char spill[DV_PATH_BYTES];  /* folder of the file of methods that use one; none: /var/tmp */
+    char freeze[DV_TEXT_BYTES]; /* what is not trained, as dv_plan_options has it; none: everything is */
     int precision;              /* of activations: DV_F32 or DV_BF16, a dv_type */
     size_t batch;               /* images, 1 to 2^20; 128 */
     size_t side, classes;       /* of the images made, up to 1024, and of the network; 0: the data's */

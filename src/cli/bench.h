@@ -12,7 +12,7 @@
 
 /* One configuration. 0 for classes, side and threads means the model's own, or OpenMP's. */
 typedef struct bench_network {
-    const char *model, *method; /* not owned */
+    const char *model, *method, *freeze; /* not owned; NULL for freeze: nothing is */
     int batch, precision, classes, side, threads;
 } bench_network;
 
@@ -23,6 +23,7 @@ extern const char *const bench_precisions[];
 #define BENCH_NETWORK_OPTIONS(network)                                                                            \
     {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&(network)->model)},                        \
         {"precision", "TYPE", "of values: f32 or bf16", CLI_WORD(&(network)->precision, bench_precisions)},       \
+        {"freeze", "GLOBS", "layers that are not trained, as in 'train'", CLI_TEXT(&(network)->freeze)},          \
         {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&(network)->classes, 0, 1 << 20)},         \
         {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&(network)->side, 0, 8192)}, {     \
         "threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&(network)->threads, 0, 1024) \

@@ -51,6 +51,7 @@ static int spawn_worker(const bench_network *n, pid_t *process, const int reques
     int count = 0;
     snprintf(text[count++], ARGUMENT_BYTES, "--model=%s", n->model);
     snprintf(text[count++], ARGUMENT_BYTES, "--method=%s", n->method);
+    snprintf(text[count++], ARGUMENT_BYTES, "--freeze=%s", n->freeze != NULL ? n->freeze : "");
     snprintf(text[count++], ARGUMENT_BYTES, "--precision=%s", bench_precisions[n->precision]);
     snprintf(text[count++], ARGUMENT_BYTES, "--batch=%d", n->batch);
     snprintf(text[count++], ARGUMENT_BYTES, "--classes=%d", n->classes);

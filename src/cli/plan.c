@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 typedef struct plan_settings {
-    const char *model, *method;
+    const char *model, *method, *freeze;
     int batch, classes, side, precision, elsewhere, schedule, json;
 } plan_settings;
 
@@ -27,17 +27,27 @@ static void print_rows(const dv_plan *plan) {
     printf("%-24s %-24s %-14s %-17s %10s %6s %10s\n", "layer", "kind", "output", "kept", "bytes", "bits", "saved");
     for (size_t i = 0; dv_plan_row_at(plan, i); i++) {
         const dv_plan_row *row = dv_plan_row_at(plan, i);
-        printf("%-24s %-24s %-14s %-17s %10s %6.2f %10s\n", row->layer, row->kind,
+        printf("%-24s %-24s %-14s %-17s %10s %6.2f %10s%s\n", row->layer, row->kind,
                shape_text(&row->output, shape, sizeof shape), row->keeper,
                cli_bytes_text((double)row->kept_bytes, bytes), row->bits_per_element,
-               cli_bytes_text((double)row->saved_bytes, saved));
+               cli_bytes_text((double)row->saved_bytes, saved), row->frozen_bytes > 0 ? "  frozen" : "");
     }
 }
 
-/* `available` is SIZE_MAX if it does not matter. */
-static void print_totals(const dv_plan_summary *t, size_t available) {
+/* What is frozen, and what a step would keep and take if nothing were. */
+static void print_frozen(const dv_plan_summary *t, const dv_plan_summary *whole) {
+    char activations[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT];
+    cli_line("frozen", "%zu of %zu parameters; without: %s activations, %s planned", t->frozen / sizeof(float),
+             t->parameters / sizeof(float), cli_bytes_text((double)whole->activations, activations),
+             cli_bytes_text((double)whole->planned, planned));
+}
+
+/* `whole` is of the plan in which nothing is frozen; `available` is SIZE_MAX if it does not matter. */
+static void print_totals(const dv_plan_summary *t, const dv_plan_summary *whole, size_t available) {
     char text[CLI_BYTES_TEXT];
     printf("\n");
+    if (t->frozen > 0)
+        print_frozen(t, whole);
     cli_line("parameters", "%s", cli_bytes_text((double)t->parameters, text));
     cli_line("gradients", "%s", cli_bytes_text((double)t->gradients, text));
     cli_line("optimizer", "%s", cli_bytes_text((double)t->optimizer, text));
@@ -51,7 +61,8 @@ static void print_totals(const dv_plan_summary *t, size_t available) {
         cli_line("available", "%s", cli_bytes_text((double)available, text));
 }
 
-static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t available) {
+static void print_json(const dv_plan *plan, const plan_settings *chosen, const dv_plan_summary *whole,
+                       size_t available) {
     dv_plan_summary t = dv_plan_totals(plan);
     dv_json json;
     dv_json_to_file(&json, stdout);
@@ -60,6 +71,7 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t 
     dv_json_integer(&json, "batch", chosen->batch);
     dv_json_text(&json, "method", chosen->method);
     dv_json_text(&json, "precision", precisions[chosen->precision]);
+    dv_json_text(&json, "freeze", chosen->freeze != NULL ? chosen->freeze : "");
     dv_json_array(&json, "layers");
     for (size_t i = 0; dv_plan_row_at(plan, i); i++) {
         const dv_plan_row *row = dv_plan_row_at(plan, i);
@@ -72,10 +84,12 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t 
         dv_json_unsigned(&json, "kept_bytes", row->kept_bytes);
         dv_json_number(&json, "bits_per_element", row->bits_per_element);
         dv_json_unsigned(&json, "saved_bytes", row->saved_bytes);
+        dv_json_unsigned(&json, "frozen_bytes", row->frozen_bytes);
         dv_json_end(&json);
     }
     dv_json_end(&json);
     dv_json_unsigned(&json, "parameter_bytes", t.parameters);
+    dv_json_unsigned(&json, "frozen_bytes", t.frozen);
     dv_json_unsigned(&json, "gradient_bytes", t.gradients);
     dv_json_unsigned(&json, "optimizer_bytes", t.optimizer);
     dv_json_unsigned(&json, "statistics_bytes", t.buffers);
@@ -83,6 +97,8 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, size_t 
     dv_json_unsigned(&json, "workspace_bytes", t.workspace);
     dv_json_unsigned(&json, "planned_bytes", t.planned);
     dv_json_unsigned(&json, "spilled_bytes", t.spilled);
+    dv_json_unsigned(&json, "activation_bytes_if_not_frozen", whole->activations);
+    dv_json_unsigned(&json, "planned_bytes_if_not_frozen", whole->planned);
     if (available != SIZE_MAX)
         dv_json_unsigned(&json, "available_bytes", available);
     if (chosen->schedule)
@@ -101,29 +117,44 @@ static int check_fit(size_t planned, size_t available) {
                     cli_bytes_text((double)planned, need), cli_bytes_text((double)available, have));
 }
 
-static int print_plan(const dv_plan *plan, const plan_settings *chosen) {
+static int print_plan(const dv_plan *plan, const dv_plan_summary *whole, const plan_settings *chosen) {
     dv_plan_summary totals = dv_plan_totals(plan);
     size_t available = chosen->elsewhere ? SIZE_MAX : dv_memory_available();
     if (chosen->json) {
-        print_json(plan, chosen, available);
+        print_json(plan, chosen, whole, available);
     } else {
         (chosen->schedule ? cli_print_schedule : print_rows)(plan);
-        print_totals(&totals, available);
+        print_totals(&totals, whole, available);
     }
     return check_fit(totals.planned, available);
 }
 
-static int make_and_print(const plan_settings *chosen) {
+/* The plan, and what another of the same graph takes in which nothing is frozen. */
+static dv_status make_plans(dv_graph *graph, const plan_settings *chosen, dv_plan **plan, dv_plan_summary *whole,
+                            dv_error *error) {
     dv_plan_options options = dv_plan_options_default();
     options.method = chosen->method;
+    dv_status status = dv_plan_new(graph, &options, plan, error);
+    if (status != DV_OK)
+        return status;
+    *whole = dv_plan_totals(*plan);
+    if (chosen->freeze == NULL)
+        return DV_OK;
+    dv_plan_free(*plan);
+    options.freeze = chosen->freeze;
+    return dv_plan_new(graph, &options, plan, error);
+}
+
+static int make_and_print(const plan_settings *chosen) {
+    dv_plan_summary whole;
     dv_graph *graph;
     dv_plan *plan;
     dv_error error;
     if (dv_model_build(chosen->model, chosen->precision ? DV_BF16 : DV_F32, (size_t)chosen->batch,
                        (size_t)chosen->classes, (size_t)chosen->side, &graph, &error) != DV_OK)
         return cli_report(&error);
-    dv_status status = dv_plan_new(graph, &options, &plan, &error);
-    int code = status == DV_OK ? print_plan(plan, chosen) : cli_report(&error);
+    dv_status status = make_plans(graph, chosen, &plan, &whole, &error);
+    int code = status == DV_OK ? print_plan(plan, &whole, chosen) : cli_report(&error);
     if (status == DV_OK)
         dv_plan_free(plan);
     dv_graph_free(graph);
@@ -136,6 +167,7 @@ int cli_plan(int argc, char **argv) {
         {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&c.model)},
         {"batch", "N", "images per step", CLI_INTEGER(&c.batch, 1, 1 << 20)},
         {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&c.method)},
+        {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", CLI_TEXT(&c.freeze)},
         {"precision", "TYPE", "of values: f32 or bf16", CLI_WORD(&c.precision, precisions)},
         {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&c.classes, 0, 1 << 20)},
         {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&c.side, 0, 8192)},

@@ -104,23 +104,22 @@ static dv_status freeze_list(dv_plan *plan, char *list, dv_error *error) {
     while ((glob = next_glob(&list)) != NULL) {
         if (*glob == '\0')
             return dv_fail(error, DV_ERROR_OPTION, "freeze: '%.60s' has an empty place: give names with commas between",
-                           plan->options.freeze);
+                           plan->freeze);
         DV_TRY(freeze(plan, glob, error));
     }
     if (count_trained(plan) > 0)
         return DV_OK;
     return dv_fail(error, DV_ERROR_OPTION,
                    "freeze: '%.60s' are all parameters: nothing is left to train: leave some out, %.60s for example",
-                   plan->options.freeze, last_layer(plan->graph)->name);
+                   plan->freeze, last_layer(plan->graph)->name);
 }
 
 dv_status dv_plan_freeze(dv_plan *plan, dv_error *error) {
-    const char *text = plan->options.freeze;
     for (size_t i = 0; i < plan->graph->layer_count && !plan->options.inference; i++)
         plan->layers[i].trained = (1u << plan->graph->layers[i].layer.parameter_count) - 1;
-    if (!text || *text == '\0' || plan->options.inference)
+    if (*plan->freeze == '\0' || plan->options.inference)
         return DV_OK;
-    char *list = strdup(text);
+    char *list = strdup(plan->freeze);
     if (!list)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     dv_status status = freeze_list(plan, list, error);

@@ -28,9 +28,12 @@ static const dv_graph_layer *layer_of(const dv_plan *plan, dv_value value) {
     return &plan->graph->layers[plan->graph->values[value].producer];
 }
 
-/* Whenever the value is read, so are its layer's inputs. */
+/* Whenever the value is read, so are its layer's inputs and the mask that says where it was cut off: that of a frozen
+ * layer may have no other reader. */
 static void ask(dv_plan *plan, dv_value value) {
     const dv_graph_layer *node = layer_of(plan, value);
+    if (node->layer.zero_outside_mask)
+        dv_plan_ask_mask(plan, value, plan->values[value].numbers_read);
     for (size_t k = 0; k < node->layer.input_count; k++)
         dv_plan_ask(plan, node->inputs[k], plan->values[value].numbers_read);
 }

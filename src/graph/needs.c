@@ -33,6 +33,10 @@ void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers) {
     add_readers(&plan->values[value].numbers_read, readers);
 }
 
+void dv_plan_ask_mask(dv_plan *plan, dv_value value, dv_readers readers) {
+    add_readers(&plan->values[value].mask_read, readers);
+}
+
 static void ask(dv_value_plan *v, dv_need need, int layer) {
     if (need == DV_NEED_NUMBERS)
         add_readers(&v->numbers_read, (dv_readers){layer, layer});

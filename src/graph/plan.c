@@ -374,8 +374,9 @@ dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, c
     atomic_fetch_add(&graph->holders, 1);
     made->options = *options;
     made->guard = *guard;
+    made->freeze = strdup(options->freeze ? options->freeze : "");
     made->spill_folder = strdup(options->spill ? options->spill : DEFAULT_SPILL_FOLDER);
-    if (!made->spill_folder) {
+    if (!made->freeze || !made->spill_folder) {
         dv_plan_free(made);
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     }
@@ -391,6 +392,7 @@ void dv_plan_free(dv_plan *plan) {
     if (!plan || atomic_fetch_sub(&plan->holders, 1) > 1)
         return;
     dv_graph_free(plan->graph);
+    free(plan->freeze);
     free(plan->spill_folder);
     free(plan->segments);
     free(plan->operations);

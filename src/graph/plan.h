@@ -90,6 +90,7 @@ struct dv_plan {
     dv_operation *operations;
     int loss_at;          /* its position */
     size_t file_bytes;    /* of what is spilled; 0: there is no file */
+    char *freeze;         /* the option's text, "" without */
     char *spill_folder;   /* where the file is */
     bool spill_in_memory; /* also if that is itself memory */
     int spill_memory;     /* for transfers */
@@ -144,8 +145,9 @@ dv_status dv_plan_needs(dv_plan *plan, dv_error *error);
 /* Whether the backward of a layer itself reads the numbers of a value. */
 bool dv_plan_reads(const dv_plan *plan, int layer, dv_value value);
 
-/* Adds readers of a value's numbers: for methods and keepers. */
+/* Adds readers of a value's numbers, or of its mask: for methods and keepers. */
 void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers);
+void dv_plan_ask_mask(dv_plan *plan, dv_value value, dv_readers readers);
 
 /* Gives a value its keeper, which asks for what it takes. */
 void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper);

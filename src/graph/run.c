@@ -205,6 +205,10 @@ float *dv_run_label_weights(dv_run *run) {
     return dv_run_piece(run, run->plan->label_weights);
 }
 
+const char *dv_run_freeze(const dv_run *run) {
+    return run ? run->plan->freeze : "";
+}
+
 const dv_run_parameter *dv_run_method_state(const dv_run *run) {
     return run && run->state.data ? &run->state : NULL;
 }

@@ -72,6 +72,7 @@ typedef struct comparison {
     const dv_checkpoint *checkpoint;
     const dv_run *run;
     const char *except;
+    bool averages; /* of all arrays, or the arrays themselves where they were frozen and have none */
     dv_difference_callback tell;
     void *context;
     size_t missing, unexpected, different;
@@ -126,10 +127,17 @@ static bool same_shape(const dv_safetensor *tensor, const dv_run_parameter *para
     return true;
 }
 
+/* The file's array of this name, which is left in `name` with its prefix. */
+static const dv_safetensor *find_array(const comparison *c, const char *prefix, const dv_run_parameter *parameter,
+                                       char name[NAME_BYTES]) {
+    snprintf(name, NAME_BYTES, "%s%s", prefix, parameter->name);
+    const dv_safetensor *tensor = dv_safetensors_find(c->checkpoint->file, name);
+    return tensor == NULL && c->averages ? dv_safetensors_find(c->checkpoint->file, parameter->name) : tensor;
+}
+
 static void compare_one(comparison *c, const char *prefix, const dv_run_parameter *parameter) {
     char name[NAME_BYTES], text[TEXT_BYTES], is[SHAPE_BYTES], wanted[SHAPE_BYTES];
-    snprintf(name, sizeof name, "%s%s", prefix, parameter->name);
-    const dv_safetensor *tensor = dv_safetensors_find(c->checkpoint->file, name);
+    const dv_safetensor *tensor = find_array(c, prefix, parameter, name);
     shape_text(parameter->rank, parameter->shape, wanted);
     if (tensor == NULL) {
         snprintf(text, sizeof text, "missing: %s %s", name, wanted);
@@ -190,8 +198,7 @@ static dv_status conclude(const comparison *c, dv_error *error) {
 static dv_status read_one(const comparison *c, const char *prefix, const dv_run_parameter *parameter, float *array,
                           dv_error *error) {
     char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%s%s", prefix, parameter->name);
-    return dv_safetensors_read(c->checkpoint->file, dv_safetensors_find(c->checkpoint->file, name), array, error);
+    return dv_safetensors_read(c->checkpoint->file, find_array(c, prefix, parameter, name), array, error);
 }
 
 static dv_status read_arrays(const comparison *c, const char *prefix, array_of array, dv_error *error) {
@@ -208,7 +215,12 @@ dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoin
     DV_NEED(checkpoint);
     DV_NEED(choice);
     DV_NEED(run);
-    comparison c = {.checkpoint = checkpoint, .run = run, .except = choice->except, .tell = tell, .context = context};
+    comparison c = {.checkpoint = checkpoint,
+                    .run = run,
+                    .except = choice->except,
+                    .averages = choice->averages,
+                    .tell = tell,
+                    .context = context};
     const char *prefix = choice->averages ? DV_PREFIX_AVERAGE : "";
     compare_arrays(&c, prefix, data_of);
     find_unexpected(&c);
@@ -253,6 +265,18 @@ static dv_status read_state(const dv_checkpoint *checkpoint, dv_train_state *sta
     return DV_OK;
 }
 
+/* What is frozen has neither optimizer's arrays nor averages: a training goes on with the same frozen. */
+static dv_status check_freeze(const dv_checkpoint *checkpoint, const dv_run *run, dv_error *error) {
+    const char *was = dv_checkpoint_note(checkpoint, DV_NOTE_FREEZE), *now = dv_run_freeze(run);
+    was = was != NULL ? was : "";
+    if (strcmp(was, now) == 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_OPTION,
+                   "freeze: '%.30s': %.60s was trained with '%.30s': go on with that (--freeze), or begin a training "
+                   "from its weights alone (--init)",
+                   now, dv_file_shown(checkpoint->path), was);
+}
+
 dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
                                dv_difference_callback tell, void *context, dv_error *error) {
     static const struct {
@@ -265,6 +289,7 @@ dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_
     comparison c = {.checkpoint = checkpoint, .run = run, .tell = tell, .context = context};
     dv_train_state read;
     DV_TRY(read_state(checkpoint, &read, error));
+    DV_TRY(check_freeze(checkpoint, run, error));
     for (size_t i = 0; i < 3; i++)
         compare_arrays(&c, parts[i].prefix, parts[i].array);
     const dv_run_parameter *method = dv_run_method_state(run);

@@ -9,6 +9,9 @@
 #define DV_PREFIX_AVERAGE "average."
 #define DV_PREFIX_METHOD "method."
 
+/* The note that says what was frozen; none: nothing. */
+#define DV_NOTE_FREEZE "training.freeze"
+
 /* The notes that are a state, each a line of a table: name, kind, member. */
 typedef struct dv_state_field {
     const char *name;

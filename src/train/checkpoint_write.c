@@ -89,7 +89,7 @@ static dv_status list_all(listing *list, const dv_checkpoint_content *content, d
         most++;
     list->sources = calloc(ARRAYS_PER_PARAMETER * most, sizeof *list->sources);
     list->names = calloc(ARRAYS_PER_PARAMETER * most, sizeof *list->names);
-    list->notes = calloc(content->note_count + DV_STATE_FIELDS + 1, sizeof *list->notes);
+    list->notes = calloc(content->note_count + DV_STATE_FIELDS + 2, sizeof *list->notes);
     if (list->sources == NULL || list->names == NULL || list->notes == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to write a checkpoint: free some");
     list->notes[list->note_count++] = (dv_note){"format", "pt"}; /* the order of elements; some programs ask for it */
@@ -97,6 +97,8 @@ static dv_status list_all(listing *list, const dv_checkpoint_content *content, d
         list->notes[list->note_count++] = content->notes[i];
     if (content->state != NULL)
         list_state(list, content->state);
+    if (content->state != NULL && *dv_run_freeze(content->run) != '\0')
+        list->notes[list->note_count++] = (dv_note){DV_NOTE_FREEZE, dv_run_freeze(content->run)};
     return list_arrays(list, content, error);
 }
 

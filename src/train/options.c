@@ -42,6 +42,7 @@ static const dv_option rows[] = {
     {"method", "METHOD", "how activations are kept: see below", COPY(method), .preset = "division"},
     {"spill", "DIR", "folder of the file of methods that use one (swap); /var/tmp unless given", COPY(spill),
      .this_call = 1},
+    {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", COPY(freeze)},
     {"precision", NULL, "of activations", DV_WORD_AT(dv_options, precision, precisions), .preset = "f32"},
     {"batch", "N", "images per batch", COUNT(batch, 1, 1 << 20), .preset = "128"},
     {"accumulate", "N", "batches per step", COUNT(accumulate, 1, 65536), .preset = "1"},

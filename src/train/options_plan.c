@@ -14,6 +14,7 @@ static dv_plan_options plan_options(const dv_options *options) {
     dv_plan_options made = dv_plan_options_default();
     made.method = options->method;
     made.spill = given(options->spill);
+    made.freeze = given(options->freeze);
     made.optimizer_slots = dv_sgd_slots(&options->sgd);
     made.average = options->average > 0;
     return made;
