@@ -16,12 +16,12 @@
 
 static const char *const precisions[] = {[DV_F32] = "f32", [DV_BF16] = "bf16", NULL};
 
-/* What an earlier schedule left of `factor` and `every` does not count; rate and warm-up are options of their own. */
+/* What an earlier schedule left of `factor` and `every` does not count; rates and warm-up are options of their own. */
 static dv_status accept_schedule(const char *text, void *values, dv_error *error) {
     dv_options *options = values;
-    dv_schedule made = dv_schedule_default();
-    made.rate = options->schedule.rate;
-    made.warmup = options->schedule.warmup;
+    dv_schedule made = options->schedule, fresh = dv_schedule_default();
+    made.factor = fresh.factor;
+    made.every = fresh.every;
     DV_TRY(dv_schedule_parse(text, &made, error));
     options->schedule = made;
     return DV_OK;
@@ -54,7 +54,13 @@ static const dv_option rows[] = {
     {"lr", "RATE", "learning rate", NUMBER(schedule.rate, 0, 1000), .preset = "0.1"},
     {"schedule", "SCHEDULE", "how the rate goes down", COPY(schedule_text), .preset = "cosine",
      .accept = accept_schedule},
+    {"lr-min", "RATE", "which cosine, linear and exponential schedules end with", NUMBER(schedule.minimum, 0, 1000),
+     .preset = "0"},
     {"warmup", "EPOCHS", "over which the rate goes up first", NUMBER(schedule.warmup, 0, 10000), .preset = "0"},
+    {"warmup-from", "SHARE", "of the rate, which the warm-up begins at", NUMBER(schedule.warmup_from, 0, 1),
+     .preset = "0"},
+    {"warmup-constant", NULL, "the warm-up stays at that share", DV_FLAG_AT(dv_options, schedule.warmup_constant),
+     .preset = "no"},
     {"momentum", "M", "of the optimizer", NUMBER(sgd.momentum, 0, 0.999999), .preset = "0.9"},
     {"nesterov", NULL, "Nesterov's momentum", DV_FLAG_AT(dv_options, sgd.nesterov), .preset = "no"},
     {"weight-decay", "D", "of the optimizer", NUMBER(sgd.weight_decay, 0, 1), .preset = "0.0005"},
