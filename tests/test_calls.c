@@ -4,6 +4,7 @@
 #include "graph/plan.h"
 
 #include <division/graph.h>
+#include <math.h>
 
 enum { BATCH = 6, CLASSES = 10 };
 
@@ -300,6 +301,22 @@ static void a_gradient_that_is_too_long_is_found(void **state) {
     network_free(n);
 }
 
+/* A gradient with NaN in it is refused, and can be written anew. */
+static void a_gradient_that_is_not_finite_is_refused(void **state) {
+    (void)state;
+    network n = network_new(DV_F32, "division", false, &no_guard);
+    fill_batch(n.run, 1);
+    assert_ok(dv_run_forward(n.run, &(dv_step){.batch = 1}, &error));
+    float *gradient = dv_run_logits_gradient(n.run);
+    memset(gradient, 0, dv_map_bytes(dv_run_logits_map(n.run)));
+    gradient[3 * CLASSES + 1] = NAN;
+    assert_fails(dv_run_backward(n.run, &error), DV_ERROR_NONFINITE, "logits of image 3 is not finite");
+    assert_false(dv_run_failed(n.run));
+    gradient[3 * CLASSES + 1] = 1;
+    assert_ok(dv_run_backward(n.run, &error));
+    network_free(n);
+}
+
 /* ---- prediction ------------------------------------------------------------------------------ */
 
 /* With any number of images the logits are evaluation's, in every plan, and no statistic moves. */
@@ -363,6 +380,7 @@ int main(void) {
         cmocka_unit_test(a_step_can_be_given_up),
         cmocka_unit_test(a_gradient_can_be_given),
         cmocka_unit_test(a_gradient_that_is_too_long_is_found),
+        cmocka_unit_test(a_gradient_that_is_not_finite_is_refused),
         cmocka_unit_test(predictions_are_those_of_evaluation),
         cmocka_unit_test(a_prediction_ends_with_the_next_batch),
         cmocka_unit_test(a_failed_evaluation_leaves_the_run),

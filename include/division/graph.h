@@ -273,8 +273,8 @@ DV_API const void *dv_run_logits(const dv_run *run);
 
 /* The gradient of the loss by the logits, in the same map, for losses of the caller's own: to be called between forward
  * and backward, instead of dv_run_loss, and to be written for all images that are there. dv_step's scale and label
- * smoothing are the caller's to use then. Behind dv_run_loss it is what that wrote, and can be changed. NULL at any
- * other time. */
+ * smoothing are the caller's to use then. Behind dv_run_loss it is what that wrote, and can be changed. Numbers that
+ * are not finite are DV_ERROR_NONFINITE in dv_run_backward, which has changed nothing then. NULL at any other time. */
 DV_API void *dv_run_logits_gradient(dv_run *run);
 
 /* Whether a step of training failed half-way (values that are not finite, a disk that is full or gone): gradients and

@@ -8,9 +8,12 @@
  *
  * Between them a run is in a phase, which says what may be called next. The caller then has the logits, and from the
  * loss on their gradient: pieces that are alive at these positions anyway. */
+#include "base/float16.h"
 #include "base/sizes.h"
 #include "base/status.h"
 #include "graph/run.h"
+
+#include <math.h>
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
@@ -94,7 +97,28 @@ void *dv_run_logits_gradient(dv_run *run) {
     if (!run || (run->phase != DV_FORWARDED && run->phase != DV_LOSS_TAKEN))
         return NULL;
     (void)enter(run, DV_OK, DV_LOSS_TAKEN, run->plan->loss_at);
+    run->now.given = true;
     return dv_run_piece(run, run->plan->values[run->plan->graph->logits].diff);
+}
+
+static bool is_finite(dv_type type, const void *elements, size_t index) {
+    return isfinite(type == DV_F32 ? ((const float *)elements)[index]
+                                   : dv_bf16_to_f32(((const uint16_t *)elements)[index]));
+}
+
+/* A gradient from outside: what is wrong with it is found before it is everywhere. */
+static dv_status check_given(const dv_run *run, dv_error *error) {
+    const dv_map *map = dv_run_logits_map(run);
+    const void *gradient = dv_run_piece(run, run->plan->values[run->plan->graph->logits].diff);
+    size_t each = dv_map_image_elements(map);
+    for (size_t i = 0; run->now.given && i < run->images * each; i++)
+        if (!is_finite(map->type, gradient, i))
+            return dv_fail(
+                error, DV_ERROR_NONFINITE,
+                "run: the gradient that was given for the logits of image %zu is not finite: write all of it, "
+                "or give up the step with dv_run_abandon",
+                i / each);
+    return DV_OK;
 }
 
 /* ---- steps of training ----------------------------------------------------------------------- */
@@ -129,6 +153,7 @@ dv_status dv_run_loss(dv_run *run, dv_step_result *result, dv_error *error) {
 dv_status dv_run_backward(dv_run *run, dv_error *error) {
     DV_NEED(run);
     DV_TRY(check_phase(run, CALL_BACKWARD, error));
+    DV_TRY(check_given(run, error));
     const dv_plan *plan = run->plan;
     dv_status status = dv_run_operations(run, plan->loss_at + 1, (int)plan->operation_count, error);
     if (status == DV_OK && run->state.data && plan->method.kind->adapt)

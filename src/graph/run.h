@@ -34,6 +34,7 @@ typedef enum dv_phase {
 typedef struct dv_under_way {
     dv_step told;
     bool training;
+    bool given; /* the caller may have written the gradient of the logits */
 } dv_under_way;
 
 struct dv_run {
