@@ -30,7 +30,7 @@ static void tells_what_is_wrong(void **state) {
     static const struct {
         const char *text, *told;
     } cases[] = {
-        {"", "unknown method \"\": there are none, division, checkpoint, swap, bf16, blpa"},
+        {"", "unknown method \"\": there are none, division, checkpoint, swap, bf16, blpa, actnn"},
         {"divisio", "unknown method \"divisio\""},
         {"none:bits=2", "none: unknown option \"bits\": it takes none"},
         {"division:", "division: no option after a colon or comma"},
@@ -46,6 +46,8 @@ static void tells_what_is_wrong(void **state) {
         {"division:bits=3,recompute=norms", "division: bits=3: must be 1, 2, 4 or 8"},
         {"checkpoint:segments=-1", "checkpoint: segments=-1: must be a whole number from 0 to 1000000"},
         {"swap:tmpfs=yes", "swap: tmpfs=yes: must be refused or allowed"},
+        {"actnn:level=L5", "actnn: level=L5: must be L0, L1, L2, L3 or L4"},
+        {"actnn:bits=9", "actnn: bits=9: must be a whole number from 1 to 8"},
         {"blpa:bits=2", "blpa: bits=2: must be 4 or 8"},
         {"checkpoint:bits=2", "checkpoint: unknown option \"bits\": there are segments"},
     };

@@ -1,6 +1,7 @@
 /* A method that learns: what it sees of backward, when it adapts, and that its state travels in checkpoints. */
 #include "check.h"
-#include "graph/plan.h"
+#include "codec/actnn.h"
+#include "graph/keep_groups.h"
 
 #include <division/checkpoint.h>
 #include <division/models.h>
@@ -136,11 +137,76 @@ static void state_is_in_checkpoints(void **state) {
     network_free(other);
 }
 
+/* Training goes on from a checkpoint as if it had not been stopped: the same gradients and the same state, to the bit.
+ */
+static void check_resumed(const char *method) {
+    char path[512];
+    const char *folder = getenv("DV_TEMP");
+    snprintf(path, sizeof path, "%s/resumed.safetensors", folder ? folder : ".");
+    network from = network_new(method), to = network_new(method);
+    train(&from, 0);
+    train(&from, 1);
+    dv_train_state done = dv_train_state_default(), read;
+    done.step = 2, done.steps_per_epoch = 10, done.images = 8;
+    const dv_checkpoint_content content = {.run = from.run, .state = &done};
+    assert_ok(dv_checkpoint_write(path, &content, &error));
+    dv_checkpoint *checkpoint;
+    assert_ok(dv_checkpoint_open(path, &checkpoint, &error));
+    assert_ok(dv_checkpoint_resume(checkpoint, to.run, &read, NULL, NULL, &error));
+    dv_checkpoint_close(checkpoint);
+    const dv_run_parameter *p, *q;
+    for (size_t i = 0; (p = dv_run_parameter_at(from.run, i)) && (q = dv_run_parameter_at(to.run, i)); i++)
+        if (p->gradient)
+            memcpy(q->gradient, p->gradient, p->count * sizeof(float)); /* gradients add up here */
+    for (uint64_t step = 2; step < 4; step++) {
+        train(&from, step);
+        train(&to, step);
+    }
+    for (size_t i = 0; (p = dv_run_parameter_at(from.run, i)) && (q = dv_run_parameter_at(to.run, i)); i++)
+        if (p->gradient && memcmp(p->gradient, q->gradient, p->count * sizeof(float)) != 0)
+            fail_msg("%s: another gradient of %s after a resume", method, p->name);
+    const dv_run_parameter *a = dv_run_method_state(from.run), *b = dv_run_method_state(to.run);
+    assert_memory_equal(a->data, b->data, a->count * sizeof(float));
+    remove(path);
+    network_free(from);
+    network_free(to);
+}
+
+static void methods_that_learn_go_on(void **state) {
+    (void)state;
+    check_resumed("actnn");
+    check_resumed("actnn:level=L4,bits=3");
+}
+
+/* Bits move between values and images, and stay within what was planned. */
+static void bits_are_shared_out(void **state) {
+    (void)state;
+    network n = network_new("actnn");
+    for (uint64_t step = 0; step < 3; step++)
+        train(&n, step);
+    const float *learned = dv_run_method_state(n.run)->data;
+    double taken = 0, budget = 0;
+    bool moved = false;
+    for (size_t v = 0; v < n.graph->value_count; v++) {
+        const dv_value_plan *plan = &n.plan->values[v];
+        if (plan->keeper != &dv_keep_groups || !dv_groups_weighs(n.plan, (dv_value)v))
+            continue;
+        double groups = (double)dv_actnn_groups(&n.graph->values[v].map);
+        taken += groups * (double)learned[plan->state_at + DV_GROUPS_BITS];
+        budget += groups * 2 * 4;
+        moved = moved || learned[plan->state_at + DV_GROUPS_BITS] != 2 * 4;
+    }
+    assert_true(moved && taken <= budget && taken > 0.97 * budget);
+    network_free(n);
+}
+
 int main(void) {
     dv_method_added = &watching;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_method_sees_gradients),
         cmocka_unit_test(state_is_in_checkpoints),
+        cmocka_unit_test(methods_that_learn_go_on),
+        cmocka_unit_test(bits_are_shared_out),
     };
     return cmocka_run_group_tests_name("method state", tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@ static const struct {
     {"checkpoint:segments=2", "none"},
     {"checkpoint:segments=1000", "none"},
     {"swap", "none"},
+    {"actnn:level=L0", "none"},
     {"division:spill=on", "division"},
     {"division:spill=on,recompute=norms", "division:recompute=norms"},
 };

@@ -31,6 +31,16 @@ int dv_plan_book(dv_plan *plan, size_t bytes, int first, int last) {
     return (int)plan->piece_count++;
 }
 
+int dv_plan_book_pool(dv_plan *plan, size_t bytes, int first, int last) {
+    if (plan->pool == DV_NO_PIECE)
+        return plan->pool = dv_plan_book(plan, bytes, first, last);
+    dv_piece *pool = &plan->pieces[plan->pool];
+    pool->bytes += bytes;
+    pool->first = first < pool->first ? first : pool->first;
+    pool->last = last > pool->last ? last : pool->last;
+    return plan->pool;
+}
+
 static int book_permanent(dv_plan *plan, size_t bytes) {
     return dv_plan_book(plan, bytes, 0, (int)plan->operation_count - 1);
 }
@@ -375,6 +385,7 @@ dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, c
     made->options = *options;
     made->guard = *guard;
     made->freeze = strdup(options->freeze ? options->freeze : "");
+    made->pool = DV_NO_PIECE;
     made->spill_folder = strdup(options->spill ? options->spill : DEFAULT_SPILL_FOLDER);
     if (!made->freeze || !made->spill_folder) {
         dv_plan_free(made);

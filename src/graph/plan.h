@@ -50,6 +50,8 @@ typedef struct dv_value_plan {
     int diff;                /* its gradient */
     size_t kept_bytes;       /* alive when forward ends */
 
+    size_t state_at; /* where in the method's state its numbers begin, if the method says so */
+
     int written_at, read_at; /* of what is spilled: positions at which its writing is waited for, its reading begins */
     size_t spilled_bytes;    /* in the file */
     size_t file_offset;
@@ -103,6 +105,7 @@ struct dv_plan {
     dv_told_operation *told;                    /* [operation_count] */
     size_t touched_count, touched_capacity;
     dv_plan_touched *touched; /* of all operations, one behind the other */
+    int pool;                 /* a piece that packed forms share whose bytes change from step to step */
     size_t state_count;       /* of the method's state, f32 */
     int state;                /* its piece */
     int targets;              /* of the loss, [batch][target_bytes]: labels, mostly */
@@ -199,6 +202,10 @@ static inline const dv_keeper *dv_keeper_in_memory(const dv_value_plan *v) {
 /* Books `bytes` from position `first` to position `last`. DV_NO_PIECE for no bytes; what fails is found when the
  * pieces are placed. */
 int dv_plan_book(dv_plan *plan, size_t bytes, int first, int last);
+
+/* Books `bytes` more in the pool, which is there from the first of such positions to the last. Who has which of them is
+ * for a keeper to say, step by step. */
+int dv_plan_book_pool(dv_plan *plan, size_t bytes, int first, int last);
 
 /* The positions at which readers read: the first and the last. The layer that ends a segment reads when its replay
  * begins. */

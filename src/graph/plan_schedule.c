@@ -78,7 +78,13 @@ static void touch_stored(list *l, dv_value value, int i) {
         touch_of_value(l, value, l->plan->values[value].packed);
 }
 
+/* The method's, which keepers use when they store and load, and which it observes backward in. */
+static void touch_state(list *l, int i) {
+    touch_of_plan(l, l->plan->graph->layers[i].output, l->plan->state);
+}
+
 static void touch_arrays(list *l, int i) {
+    touch_state(l, i);
     touch_of_layer(l, i, l->plan->layers[i].data, DV_LAYER_MAX_PARAMETERS);
     touch_of_layer(l, i, l->plan->layers[i].buffers, DV_LAYER_MAX_BUFFERS);
 }
@@ -210,6 +216,7 @@ static void touch_backward(list *l, int i) {
     touch_of_layer(l, i, &layer->backward_workspace, 1);
     touch_fixed(l, i);
     touch_of_layer(l, i, layer->gradient, DV_LAYER_MAX_PARAMETERS);
+    touch_state(l, i);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */

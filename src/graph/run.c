@@ -18,6 +18,8 @@ static void fill_kept(dv_run *run, dv_value value) {
                       .codec = v->codec,
                       .noise = {.seed = run->seed, .value = made->key},
                       .state = run->state.data,
+                      .plan = run->plan,
+                      .value = value,
                       .mask_access = v->mask_keeper ? &v->mask_keeper->access : NULL,
                       .mask_in = &run->kept[v->mask_in],
                       .zero_outside = made->producer != DV_INPUT &&

@@ -41,12 +41,13 @@ static dv_status forward(dv_run *run, int i, const dv_under_way *now, dv_error *
     call->images = run->images;
     call->step = now->told.batch;
     call->training = now->training;
-    call->store_output = kind->stores_output ? output : NULL;
+    bool stores = kind->stores_output && !(output && dv_kept_whole(output));
+    call->store_output = stores ? output : NULL;
     call->store_input = kind->stores_input ? to_store(run, node->inputs[0], i, now) : NULL;
     dv_status status = kind->forward(&node->layer, call, error);
     if (status != DV_OK)
         return explain(error, status, node->layer.name);
-    return kind->stores_output ? DV_OK : store(run, node->output, output, error);
+    return stores ? DV_OK : store(run, node->output, output, error);
 }
 
 static dv_status replay(dv_run *run, int i, const dv_under_way *now, dv_error *error) {

@@ -16,6 +16,7 @@ typedef struct dv_keeper_access {
     /* Stores images first .. first + count - 1 of a value, which have just been made and are at `images`. NULL: there
      * is nothing to store. */
     dv_status (*store)(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
+    bool whole; /* it wants all images at once, and so behind the layer */
 
     /* Leaves in *images where these images are, in the map's type: some place of their own, or `buffer`, which has room
      * for them. */
@@ -38,9 +39,11 @@ struct dv_kept {
     size_t packed_bytes;                 /* of it */
     const uint8_t *mask;                 /* where it is positive, image n at n * dv_mask_stride(map), or NULL */
     const dv_keeper_access *mask_access; /* how the mask is kept, or NULL: nobody reads it */
-    const dv_kept *mask_in; /* what it is to be asked of: this value, or another whose code has it inside */
-    const float *state;     /* the method's, or NULL */
-    bool zero_outside;      /* it is zero where the mask is not set: a ReLU made it */
+    const dv_kept *mask_in;     /* what it is to be asked of: this value, or another whose code has it inside */
+    float *state;               /* the method's, or NULL */
+    const struct dv_plan *plan; /* of the run, and which of its values this is: for keepers */
+    int value;
+    bool zero_outside; /* it is zero where the mask is not set: a ReLU made it */
 
     /* A value that is recomputed by the layer that made it, from what is kept of its inputs; or the batch norm that
      * normalises it, if its code is made with that one's statistics (`unit`): */
@@ -58,6 +61,11 @@ struct dv_kept {
 
 /* Stores images first .. first + count - 1 of a value that has just been made, which are at `images`. */
 dv_status dv_kept_store(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
+
+/* Whether it is to be stored as a whole, or what stands behind it in a file. */
+static inline bool dv_kept_whole(const dv_kept *kept) {
+    return kept->access->whole || (kept->behind && kept->behind->whole);
+}
 
 /* Images first .. first + count - 1 of the value, in the map's type: a pointer to them where they are, or
  * `buffer`, which has room for them. */
