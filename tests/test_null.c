@@ -20,6 +20,7 @@
 #include <division/tools/picture.h>
 #include <division/tools/report.h>
 #include <division/train.h>
+#include <division/training.h>
 
 /* The call has nothing to work on and says so. */
 #define refuses(call) assert_fails(call, DV_ERROR_ARGUMENT, "")
@@ -212,6 +213,7 @@ static void training(void **state) {
     network n = network_new();
     dv_options options = dv_options_default();
     static char path[DV_OPTIONS_JSON_BYTES];
+    dv_training *made;
     dv_graph *graph;
     dv_plan *plan;
     dv_train_state at = dv_train_state_default();
@@ -234,6 +236,10 @@ static void training(void **state) {
     refuses(dv_options_apply(&options, NULL, "recipe", &error));
     refuses(dv_options_json(NULL, path, &error));
     refuses(dv_options_json(&options, NULL, &error));
+    refuses(dv_training_new(NULL, NULL, DV_FOLDER_NEW, NULL, &made, &error));
+    refuses(dv_training_new(&options, NULL, DV_FOLDER_NEW, NULL, NULL, &error));
+    refuses(dv_training_train(NULL, &result, &error));
+    dv_training_free(NULL);
     refuses(dv_options_plan(NULL, NULL, &graph, &plan, &error));
     refuses(dv_options_plan(&options, NULL, NULL, &plan, &error));
     refuses(dv_options_plan(&options, NULL, &graph, NULL, &error));

@@ -152,7 +152,7 @@ fails 2 "--batch: 33: the data has 32 images: use a smaller batch or more data"
 run "${tiny[@]}" --data synthetic:train=32 --accumulate 5
 [[ $code == 2 && $messages == 'division: accumulate: 5: an epoch has 4 batches: use at most as many' ]] || complain "expected a message on accumulate"
 run --schedule quadratic
-fails 2 'schedule: "quadratic" is none: there are constant, cosine, linear, step, multistep and exponential'
+fails 2 '--schedule: "quadratic" is none: there are constant, cosine, linear, step, multistep and exponential'
 run --nesterov --momentum 0
 fails 2 "nesterov: needs momentum, which is 0: give one, 0.9 for example"
 run one two

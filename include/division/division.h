@@ -5,6 +5,7 @@
  *     graph, layers, models               networks: building, planning, running
  *     data                                labelled images and batches of them
  *     train, checkpoint, folder, recipe   training, its files, and files of its options
+ *     option, options, training           options by name; a training from them to its folder
  *
  * - Threads, fork, freeing: The rules stand at the top of each header. */
 #ifndef DIVISION_DIVISION_H
@@ -26,6 +27,7 @@
 #include <division/synthetic.h>
 #include <division/threads.h>
 #include <division/train.h>
+#include <division/training.h>
 #include <division/version.h>
 
 #endif

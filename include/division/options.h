@@ -12,6 +12,7 @@
 #ifndef DIVISION_OPTIONS_H
 #define DIVISION_OPTIONS_H
 
+#include <division/data.h>
 #include <division/export.h>
 #include <division/graph.h>
 #include <division/option.h>
@@ -50,6 +51,9 @@ DV_API dv_status dv_options_json(const dv_options *options, char text[DV_OPTIONS
  * neither is there. */
 DV_API dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *shape, dv_graph **graph,
                                  dv_plan **plan, dv_error *error);
+
+/* What loaders of the data are told of images: their side, how they are varied and tested with. */
+DV_API dv_loader_options dv_options_loader(const dv_options *options, const dv_dataset *data);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include <division/graph.h>
 #include <division/recipe.h>
 #include <division/train.h>
+#include <division/training.h>
 
 enum { TRAIN_PATH_BYTES = 4096 };
 
@@ -40,17 +41,16 @@ typedef struct train_screen {
 train_screen train_screen_new(const train_settings *settings);
 
 /* The plan, before the first step: one line with bytes by purpose, and what the loaders take. */
-void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t loading);
+void train_screen_plan(train_screen *screen, const dv_training *training);
 
 /* That options make the test show images at another scale than training, where they do. */
-void train_screen_scales(train_screen *screen, const train_settings *settings, const dv_dataset *data);
+void train_screen_scales(train_screen *screen, const dv_training *training);
 
 /* That a last batch is too small to be trained on, where it is. */
-void train_screen_left_out(train_screen *screen, const train_settings *settings, const dv_run *run,
-                           const dv_dataset *data);
+void train_screen_left_out(train_screen *screen, const dv_training *training);
 
-/* Where a training that goes on begins; `resumed` if there was a checkpoint. */
-void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed);
+/* Where a training that was to go on begins. */
+void train_screen_resume(train_screen *screen, const dv_training *training);
 
 /* After a step: redraws the live line ten times a second, or prints a line a minute where there is no terminal. */
 void train_screen_step(train_screen *screen, const dv_train_progress *progress);
@@ -59,18 +59,13 @@ void train_screen_step(train_screen *screen, const dv_train_progress *progress);
 void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs);
 
 /* At the end: what was planned and what it took. */
-void train_screen_end(train_screen *screen, const dv_plan_summary *plan, size_t loading, const dv_train_state *state);
+void train_screen_end(train_screen *screen, const dv_training *training);
 
 /* Wipes the live line, so that a message can be printed. */
 void train_screen_wipe(train_screen *screen);
 
-/* After a plan that did not fit: prints to stderr what would, if anything does. */
-void train_explain_memory(const dv_options *options, const dv_dataset *data);
-
-/* The side of the images that a training makes. */
-size_t train_side(const train_settings *settings, const dv_dataset_shape *shape);
-
-/* What its loaders are told of the images. */
-dv_loader_options train_loader_options(const train_settings *settings, const dv_dataset *data);
+/* After a plan that did not fit: prints to stderr what would, if anything does. Nothing is said where there is no plan.
+ */
+void train_explain_memory(const dv_options *options);
 
 #endif

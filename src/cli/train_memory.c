@@ -8,17 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t train_side(const train_settings *settings, const dv_dataset_shape *shape) {
-    return settings->options.side > 0 ? settings->options.side : shape->side;
-}
-
-dv_loader_options train_loader_options(const train_settings *settings, const dv_dataset *data) {
-    dv_dataset_shape shape = dv_dataset_describe(data);
-    return (dv_loader_options){.side = train_side(settings, &shape),
-                               .resize = settings->options.loading.resize,
-                               .augmentation = settings->options.loading.augmentation};
-}
-
 /* Bytes that a plan takes, and what brings its images, or 0 if there is none. */
 static size_t planned_bytes(const dv_options *options, const dv_dataset *data) {
     dv_dataset_shape shape = dv_dataset_describe(data);
@@ -45,7 +34,7 @@ static size_t batch_that_fits(dv_options options, const dv_dataset *data, size_t
     return 0;
 }
 
-void train_explain_memory(const dv_options *options, const dv_dataset *data) {
+static void explain(const dv_options *options, const dv_dataset *data) {
     static const char smallest[] = "division";
     size_t whole = options->batch, other = 0, bytes, other_bytes;
     char text[CLI_BYTES_TEXT];
@@ -65,4 +54,13 @@ void train_explain_memory(const dv_options *options, const dv_dataset *data) {
                  cli_bytes_text((double)bytes, text));
     if (batch == 0 && other == 0)
         cli_fail("not even one image at a time would fit: use a smaller model or smaller images");
+}
+
+void train_explain_memory(const dv_options *options) {
+    dv_dataset *data;
+    if (dv_dataset_open(options->data, &data, NULL) != DV_OK)
+        return;
+    if (planned_bytes(options, data) > 0)
+        explain(options, data);
+    dv_dataset_close(data);
 }

@@ -20,7 +20,9 @@ static int silent(const train_screen *screen) {
     return screen->quiet || screen->json;
 }
 
-void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t loading) {
+void train_screen_plan(train_screen *screen, const dv_training *training) {
+    dv_plan_summary totals = dv_plan_totals(dv_training_plan(training)), *plan = &totals;
+    size_t loading = dv_training_loading_bytes(training);
     static const char *const names[] = {"parameters",  "gradients", "optimizer", "running statistics",
                                         "activations", "workspace", "loader"};
     const size_t bytes[] = {plan->parameters,  plan->gradients, plan->optimizer, plan->buffers,
@@ -37,8 +39,9 @@ void train_screen_plan(train_screen *screen, const dv_plan_summary *plan, size_t
     fflush(stdout);
 }
 
-void train_screen_scales(train_screen *screen, const train_settings *settings, const dv_dataset *data) {
-    dv_loader_options options = train_loader_options(settings, data);
+void train_screen_scales(train_screen *screen, const dv_training *training) {
+    const dv_dataset *data = dv_training_data(training);
+    dv_loader_options options = dv_options_loader(dv_training_options(training), data);
     if (silent(screen) || !dv_loader_scales_differ(data, &options))
         return;
     printf("tests show images at another scale than training, resized to %zu for a side of %zu: leave out --resize for "
@@ -47,20 +50,22 @@ void train_screen_scales(train_screen *screen, const train_settings *settings, c
     fflush(stdout);
 }
 
-void train_screen_left_out(train_screen *screen, const train_settings *settings, const dv_run *run,
-                           const dv_dataset *data) {
-    size_t images = dv_train_left_out(run, data, &settings->options);
-    if (silent(screen) || settings->options.drop_last || images == 0)
+void train_screen_left_out(train_screen *screen, const dv_training *training) {
+    const dv_options *options = dv_training_options(training);
+    const dv_run *run = dv_training_run(training);
+    size_t images = dv_train_left_out(run, dv_training_data(training), options);
+    if (silent(screen) || options->drop_last || images == 0)
         return;
     printf("the last batch of an epoch, of %zu image%s, is left out: batch norms of one value per image need %zu\n",
            images, images == 1 ? "" : "s", dv_run_fewest_images(run));
     fflush(stdout);
 }
 
-void train_screen_resume(train_screen *screen, const dv_train_state *state, int resumed) {
+void train_screen_resume(train_screen *screen, const dv_training *training) {
+    const dv_train_state *state = dv_training_state(training);
     if (silent(screen))
         return;
-    if (resumed)
+    if (dv_training_resumed(training))
         printf("goes on after step %llu; epochs complete: %llu\n", (unsigned long long)state->step,
                (unsigned long long)dv_train_state_epochs(state));
     else
@@ -102,13 +107,16 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
     fflush(stdout);
 }
 
-void train_screen_end(train_screen *screen, const dv_plan_summary *plan, size_t loading, const dv_train_state *state) {
+void train_screen_end(train_screen *screen, const dv_training *training) {
+    dv_plan_summary plan = dv_plan_totals(dv_training_plan(training));
+    double best = dv_training_state(training)->best_top1;
+    size_t bytes = plan.planned + dv_training_loading_bytes(training);
     char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
     train_screen_wipe(screen);
     if (silent(screen))
         return;
-    if (!isnan(state->best_top1))
-        printf("best test top-1 %.2f %%\n", state->best_top1);
-    printf("planned %s, activations %s, peak %s resident\n", cli_bytes_text((double)(plan->planned + loading), planned),
-           cli_bytes_text((double)plan->activations, activations), cli_bytes_text((double)dv_memory_peak(), peak));
+    if (!isnan(best))
+        printf("best test top-1 %.2f %%\n", best);
+    printf("planned %s, activations %s, peak %s resident\n", cli_bytes_text((double)bytes, planned),
+           cli_bytes_text((double)plan.activations, activations), cli_bytes_text((double)dv_memory_peak(), peak));
 }

@@ -1,4 +1,4 @@
-/* What training and testing share: sums over images, the clock, loaders. */
+/* What training and testing share: sums over images, the clock, the loop of a test. */
 #ifndef DV_TRAIN_LOOP_H
 #define DV_TRAIN_LOOP_H
 
@@ -39,15 +39,6 @@ static inline double dv_now(void) {
 static inline bool dv_stop_asked(const dv_train_callbacks *callbacks) {
     return callbacks != NULL && callbacks->stop != NULL && *callbacks->stop != 0;
 }
-
-/* The run must take images as the data has them. */
-dv_status dv_check_input(dv_run *run, dv_error *error);
-
-/* Loaders of batches for the run: varied and shuffled, to be learnt from, and those of a split as they are. */
-dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_options *options, dv_loader **loader,
-                             dv_error *error);
-dv_status dv_testing_loader(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
-                            dv_loader **loader, dv_error *error);
 
 /* Tests with all batches of the loader, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone.
  * If a stop is asked for meanwhile, the tally is not complete. */

@@ -7,6 +7,7 @@
 
 #include "base/sizes.h"
 #include "base/status.h"
+#include "train/loaders.h"
 #include "train/loop.h"
 
 /* Of a batch: losses that were larger have not been seen to come back. */

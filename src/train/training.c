@@ -1,0 +1,164 @@
+/* A training from its options: preparing it, and training with a folder that is written on the way. */
+#include "train/training.h"
+
+#include "base/status.h"
+
+#include <division/threads.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- preparing ----------------------------------------------------------------------------- */
+
+static dv_status open_data(dv_training *t, dv_error *error) {
+    DV_TRY(dv_dataset_open(t->options.data, &t->data, error));
+    t->shape = dv_dataset_describe(t->data);
+    if (t->options.classes > 0 && t->options.classes < t->shape.classes)
+        return dv_fail(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more",
+                       t->options.classes, t->shape.classes);
+    if (t->options.batch > t->shape.images[DV_TRAIN])
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "--batch: %zu: the data has %zu images: use a smaller batch or more data", t->options.batch,
+                       t->shape.images[DV_TRAIN]);
+    return DV_OK;
+}
+
+static dv_status prepare(dv_training *t, dv_error *error) {
+    dv_loading *loading = &t->options.loading;
+    DV_TRY(dv_options_check(&t->options, error));
+    DV_TRY(dv_set_threads((int)t->options.threads, error));
+    DV_TRY(open_data(t, error));
+    DV_TRY(dv_options_plan(&t->options, &t->shape, &t->graph, &t->plan, error));
+    DV_TRY(dv_run_new(t->plan, t->options.seed, &t->run, error));
+    if (t->callbacks.corrupt != NULL) {
+        loading->corrupt = t->callbacks.corrupt;
+        loading->context = t->callbacks.context;
+    }
+    t->loading_bytes = dv_loading_bytes(loading, dv_run_input_map(t->run), t->data);
+    return dv_training_read_weights(t, error);
+}
+
+dv_status dv_training_new(const dv_options *options, const char *folder, dv_folder_mode mode,
+                          const dv_training_callbacks *callbacks, dv_training **training, dv_error *error) {
+    DV_NEED(options);
+    DV_NEED(training);
+    dv_training *made = calloc(1, sizeof *made);
+    char *path = folder != NULL ? strdup(folder) : NULL;
+    if (made == NULL || (folder != NULL && path == NULL)) {
+        free(made);
+        free(path);
+        return dv_fail(error, DV_ERROR_MEMORY, "no memory for a training: free some");
+    }
+    made->options = *options;
+    made->path = path;
+    made->mode = mode;
+    made->state = dv_train_state_default();
+    if (callbacks != NULL)
+        made->callbacks = *callbacks;
+    dv_status status = prepare(made, error);
+    if (status == DV_OK)
+        *training = made;
+    else
+        dv_training_free(made);
+    return status;
+}
+
+void dv_training_free(dv_training *training) {
+    if (training == NULL)
+        return;
+    dv_folder_close(training->folder);
+    dv_run_free(training->run);
+    dv_plan_free(training->plan);
+    dv_graph_free(training->graph);
+    dv_dataset_close(training->data);
+    free(training->path);
+    free(training);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+/* The folder comes when nothing is left that could be wrong with the call: one that can't work leaves nothing behind.
+ * What it is to replace stays until there is something in its place. */
+static dv_status begin(void *context, dv_error *error) {
+    dv_training *t = context;
+    dv_folder_mode mode = t->mode == DV_FOLDER_GO_ON ? DV_FOLDER_NEW : t->mode;
+    if (t->path != NULL && t->folder == NULL)
+        DV_TRY(dv_folder_open(t->path, mode, &t->folder, error));
+    if (!t->resumed && !t->configured)
+        DV_TRY(dv_training_write_config(t, error));
+    if (t->callbacks.begin != NULL)
+        t->callbacks.begin(t->callbacks.context, t);
+    return DV_OK;
+}
+
+static void progress(void *context, const dv_train_progress *progress) {
+    const dv_training *t = context;
+    if (t->callbacks.progress != NULL)
+        t->callbacks.progress(t->callbacks.context, progress);
+}
+
+/* The best weights, the line of the log, the summary, then (in keep_state) the checkpoint to go on from: whoever is
+ * killed in between does this epoch again and writes the same. */
+static dv_status keep_epoch(void *context, const dv_epoch_record *record, dv_error *error) {
+    dv_training *t = context;
+    if (t->callbacks.epoch != NULL)
+        t->callbacks.epoch(t->callbacks.context, record);
+    if (record->improved)
+        DV_TRY(dv_training_save(t, DV_FOLDER_BEST, NULL, error));
+    if (t->folder != NULL)
+        DV_TRY(dv_folder_log(t->folder, record, error));
+    return dv_training_write_summary(t, error);
+}
+
+/* Weights that it began with are nothing to keep. Options that go on are written with the first checkpoint: those that
+ * do not fit never get here. */
+static dv_status keep_state(void *context, const dv_train_state *state, dv_error *error) {
+    dv_training *t = context;
+    if (state->step == 0)
+        return DV_OK;
+    if (!t->configured)
+        DV_TRY(dv_training_write_config(t, error));
+    return dv_training_save(t, DV_FOLDER_LAST, state, error);
+}
+
+dv_status dv_training_train(dv_training *training, dv_train_result *result, dv_error *error) {
+    DV_NEED(training);
+    dv_training *t = training;
+    const dv_train_callbacks callbacks = {begin, progress, keep_epoch, keep_state, t, t->callbacks.stop};
+    dv_status status = dv_train(t->run, t->plan, t->data, &t->options, &callbacks, &t->state, &t->result, error);
+    if (status == DV_OK)
+        status = dv_training_write_summary(t, error);
+    if (result != NULL)
+        *result = t->result;
+    return status;
+}
+
+/* ---- what it is made of -------------------------------------------------------------------- */
+
+const dv_options *dv_training_options(const dv_training *training) {
+    return &training->options;
+}
+
+const dv_dataset *dv_training_data(const dv_training *training) {
+    return training->data;
+}
+
+const dv_plan *dv_training_plan(const dv_training *training) {
+    return training->plan;
+}
+
+dv_run *dv_training_run(const dv_training *training) {
+    return training->run;
+}
+
+const dv_train_state *dv_training_state(const dv_training *training) {
+    return &training->state;
+}
+
+int dv_training_resumed(const dv_training *training) {
+    return training->resumed;
+}
+
+size_t dv_training_loading_bytes(const dv_training *training) {
+    return training->loading_bytes;
+}

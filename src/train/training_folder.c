@@ -1,0 +1,89 @@
+/* What a training writes into its folder: options, checkpoints, the last figures. */
+#include "train/training.h"
+
+#include "base/status.h"
+
+#include <division/checkpoint.h>
+#include <division/info.h>
+#include <division/tools/json.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, NOTE_COUNT = 8 };
+
+dv_status dv_training_write_config(dv_training *t, dv_error *error) {
+    char text[DV_OPTIONS_JSON_BYTES];
+    if (t->folder == NULL)
+        return DV_OK;
+    DV_TRY(dv_options_json(&t->options, text, error));
+    t->configured = true;
+    return dv_folder_write(t->folder, DV_FOLDER_CONFIG, text, error);
+}
+
+/* A number for a note. */
+static const char *text_of(size_t number, char text[NUMBER_BYTES]) {
+    snprintf(text, NUMBER_BYTES, "%zu", number);
+    return text;
+}
+
+/* Notes say what the checkpoint is of, so that it can be tested without being told. */
+dv_status dv_training_save(dv_training *t, const char *name, const dv_train_state *state, dv_error *error) {
+    const dv_options *options = &t->options;
+    dv_loader_options loading = dv_options_loader(options, t->data);
+    char numbers[4][NUMBER_BYTES];
+    if (t->folder == NULL)
+        return DV_OK;
+    const dv_note notes[NOTE_COUNT] = {
+        {"model", options->model},
+        {"classes", text_of(options->classes > 0 ? options->classes : t->shape.classes, numbers[0])},
+        {"side", text_of(loading.side, numbers[1])},
+        {"resize", text_of(dv_loader_resize(t->data, &loading), numbers[2])},
+        {"precision", dv_type_name((dv_type)options->precision)},
+        {"method", options->method},
+        {"data", options->data},
+        {"epochs", text_of((size_t)dv_train_state_epochs(&t->state), numbers[3])},
+    };
+    dv_checkpoint_content content = {
+        .run = t->run, .state = state, .averages = state == NULL, .notes = notes, .note_count = NOTE_COUNT};
+    return dv_folder_save(t->folder, name, &content, error);
+}
+
+static void describe(const dv_training *t, dv_json *json) {
+    const dv_epoch_record *last = &t->result.last;
+    const dv_train_state *state = &t->state;
+    dv_plan_summary plan = dv_plan_totals(t->plan);
+    dv_json_text(json, "model", t->options.model);
+    dv_json_text(json, "data", t->options.data);
+    dv_json_text(json, "method", t->options.method);
+    dv_json_text(json, "precision", dv_type_name((dv_type)t->options.precision));
+    dv_json_unsigned(json, "batch", t->options.batch);
+    dv_json_unsigned(json, "epochs", last->epoch);
+    dv_json_unsigned(json, "steps", last->steps);
+    dv_json_boolean(json, "stopped", t->result.stopped);
+    dv_json_number(json, "train_loss", last->train_loss);
+    dv_json_number(json, "test_loss", last->test_loss);
+    dv_json_number(json, "test_top1", last->test_top1);
+    dv_json_number(json, "best_top1", state->best_top1);
+    dv_json_number(json, "images_per_second",
+                   (double)(state->all_images + state->images) / (state->training_seconds + state->seconds));
+    dv_json_number(json, "seconds", state->all_seconds + state->seconds);
+    dv_json_unsigned(json, "activation_bytes", plan.activations);
+    dv_json_unsigned(json, "loader_bytes", t->loading_bytes);
+    dv_json_unsigned(json, "planned_bytes", plan.planned + t->loading_bytes);
+    dv_json_unsigned(json, "peak_bytes", dv_memory_peak());
+}
+
+dv_status dv_training_write_summary(dv_training *t, dv_error *error) {
+    char text[SUMMARY_BYTES];
+    dv_json json;
+    if (t->folder == NULL || t->result.last.epoch == 0) /* nothing was left to do: what is there stays */
+        return DV_OK;
+    dv_json_to_buffer(&json, text, sizeof text - 1);
+    dv_json_object(&json, NULL);
+    describe(t, &json);
+    dv_json_end(&json);
+    DV_TRY(dv_json_finish(&json, error));
+    strcat(text, "\n");
+    return dv_folder_write(t->folder, DV_FOLDER_SUMMARY, text, error);
+}
