@@ -78,6 +78,11 @@ recorded
 edit version.h '/dv_new/d'
 refused "make DV_ABI in include/division/version.h $((number + 1))"
 
+# A header with a mistake ends it with a word.
+sample open
+edit version.h 's/dv_abi(void)/dv_abi(void/'
+! timeout 60 sample/scripts/abi --check >told 2>&1 && [[ -s told ]] || fail "a header with a mistake is accepted, or nothing is said"
+
 # ---- a program of the commit before ------------------------------------------------------------
 
 # run_with FOLDER: compiles FOLDER/abi_program.c with FOLDER/include, and runs it with the library of this build.

@@ -361,7 +361,7 @@ static void codecs_changed_by_hand_are_refused(void **state) {
         s.codec.options[changes[i].option] = changes[i].value;
         assert_call_fails(s, s.src, s.packed, s.dst, DV_ERROR_OPTION, changes[i].words);
     }
-    static const int threads[] = {-1, INT32_MIN, DV_CODEC_MAX_THREADS + 1, INT32_MAX};
+    static const int threads[] = {-1, INT32_MIN, DV_MAX_THREADS + 1, INT32_MAX};
     for (size_t i = 0; i < 4; i++) {
         s.codec = codec_of("division");
         s.codec.threads = threads[i];

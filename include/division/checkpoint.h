@@ -40,6 +40,7 @@ typedef struct dv_checkpoint_content {
     size_t note_count;
 } dv_checkpoint_content;
 
+/* Writes a checkpoint to a file, or replaces the one that is there. */
 DV_API dv_status dv_checkpoint_write(const char *path, const dv_checkpoint_content *content, dv_error *error);
 
 /* A checkpoint, open for reading. */
@@ -61,7 +62,7 @@ typedef struct dv_checkpoint_choice {
     const char *except; /* names that begin with this stay as they are in the run; NULL: none */
 } dv_checkpoint_choice;
 
-/* A difference between a checkpoint and a run: `text` has the name and what is wrong with it, and ends with the call.
+/* Is told a difference between a checkpoint and a run: `text`, which lives during the call, says what is wrong where.
  */
 typedef void (*dv_difference_callback)(void *context, const char *text);
 

@@ -20,6 +20,7 @@
 #include <division/export.h>
 #include <division/option.h>
 #include <division/status.h>
+#include <division/threads.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -68,13 +69,13 @@ DV_API const char *dv_layout_name(dv_layout layout);
 
 struct dv_codec_kind;
 
-enum { DV_CODEC_MAX_OPTIONS = 8, DV_CODEC_MAX_THREADS = 1024 };
+enum { DV_CODEC_MAX_OPTIONS = 8 };
 
 /* A codec and its options, made by dv_codec_parse. A plain value: copy it, drop it. */
 typedef struct dv_codec {
     const struct dv_codec_kind *kind;      /* static */
     int32_t options[DV_CODEC_MAX_OPTIONS]; /* in the order of dv_codec_option_at */
-    int threads;                           /* to use, at most DV_CODEC_MAX_THREADS, or 0 for OpenMP's own number */
+    int threads;                           /* to use, up to DV_MAX_THREADS; 0: dv_threads() */
 } dv_codec;
 
 /* What keys the random numbers of a packing. The same noise must be given to decode; NULL stands for zeros. */

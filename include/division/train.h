@@ -1,5 +1,4 @@
-/* Training: the optimizer, the schedule of its learning rate, the loop over epochs, and the folder that one
- * training writes.
+/* Training: the optimizer, the schedule of its learning rate, averages, mixed images, and the loop over epochs.
  *
  *     dv_dataset_open("synthetic", &data, &error);
  *     dv_options options = dv_options_default();
@@ -248,7 +247,7 @@ typedef struct dv_train_progress {
     size_t peak_bytes;
 } dv_train_progress;
 
-/* Who is told. Any may be NULL. Failures of those that can fail end training. */
+/* Callbacks of a training. Any may be NULL. If one that can fail fails, training ends. */
 typedef struct dv_train_callbacks {
     dv_status (*begin)(void *context, dv_error *error); /* before the first step: nothing is wrong with the call */
     void (*progress)(void *context, const dv_train_progress *progress);
@@ -267,8 +266,7 @@ typedef struct dv_train_result {
 /* Trains the run on the data, tests it after each epoch with running statistics (with averages, where there are), and
  * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's. Images are
  * made with the side of the run's input, which must be a square of three channels; its classes must be at least the
- * data's. A loss that is not finite, or more than a million, is
- * DV_ERROR_NONFINITE with step and learning rate. */
+ * data's. A loss that is not finite, or more than a million, is DV_ERROR_NONFINITE with step and learning rate. */
 DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_options *options,
                           const dv_train_callbacks *callbacks, dv_train_state *state, dv_train_result *result,
                           dv_error *error);

@@ -326,7 +326,7 @@ int cli_bench_codec(int argc, char **argv) {
         {"type", "TYPE", "only this type of elements", CLI_WORD(&type, types)},
         {"layout", "LAYOUT", "only this layout", CLI_WORD(&layout, layouts)},
         {"rounds", "N", "rounds per case", CLI_INTEGER(&rounds, 1, BENCH_MAX_ROUNDS)},
-        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&threads, 0, 1024)},
+        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&threads, 0, DV_MAX_THREADS)},
         {"json", NULL, "print one JSON object per case, then one with the geometric means", CLI_FLAG(&json)},
         CLI_OPTIONS_END,
     };

@@ -203,7 +203,8 @@ int cli_eval(int argc, char **argv) {
          CLI_INTEGER(&chosen.resize, 0, MOST_RESIZE)},
         {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
          CLI_INTEGER(&chosen.workers, 0, 256)},
-        {"threads", "N", "threads to use; 0 for as many as OpenMP uses", CLI_INTEGER(&chosen.threads, 0, 1024)},
+        {"threads", "N", "threads to use; 0 for as many as OpenMP uses",
+         CLI_INTEGER(&chosen.threads, 0, DV_MAX_THREADS)},
         {"json", NULL, "print JSON", CLI_FLAG(&chosen.json)},
         CLI_OPTIONS_END,
     };

@@ -92,9 +92,9 @@ static dv_status check_codec(const dv_codec *codec, dv_error *error) {
         if (!dv_option_holds(&codec->kind->options[i], codec->options))
             return dv_fail(error, DV_ERROR_OPTION, "%s: %s=%d is out of bounds", codec->kind->name,
                            codec->kind->options[i].name, codec->options[i]);
-    if (codec->threads < 0 || codec->threads > DV_CODEC_MAX_THREADS)
+    if (codec->threads < 0 || codec->threads > DV_MAX_THREADS)
         return dv_fail(error, DV_ERROR_OPTION, "%s: threads=%d: must be 0 to %d", codec->kind->name, codec->threads,
-                       DV_CODEC_MAX_THREADS);
+                       DV_MAX_THREADS);
     return DV_OK;
 }
 

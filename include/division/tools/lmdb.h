@@ -25,7 +25,7 @@ typedef struct dv_lmdb_progress {
     double seconds_left; /* NaN while it can't be known */
 } dv_lmdb_progress;
 
-/* Who is told. Any may be NULL. */
+/* Callbacks of a conversion. Any may be NULL. */
 typedef struct dv_lmdb_callbacks {
     void (*progress)(void *context, const dv_lmdb_progress *progress);
     void (*corrupt)(void *context, const char *text); /* an image that could not be decoded, and was not resized */
