@@ -1,7 +1,10 @@
 /* The table of figures, and what several of them ask the data. */
 #include "report/figure.h"
 
+#include "report/bars.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const dv_figure *const figures[] = {
@@ -91,4 +94,36 @@ const char *dv_line_ground_text(const dv_bench_line *line, char text[DV_GROUND_T
     snprintf(text, DV_GROUND_TEXT, "%.200s, batch %.0f%s%.24s", line->model, line->batch,
              line->precision[0] != '\0' ? ", " : "", line->precision);
     return text;
+}
+
+void dv_draw_line_bars(const dv_report_data *data, const dv_bench_line *ground, const dv_bar_chart *chart,
+                       void (*fill)(const dv_bench_line *line, dv_bar *bar), dv_drawing *drawing) {
+    char title[DV_GROUND_TEXT];
+    dv_bar_chart drawn = *chart;
+    drawn.title = dv_line_ground_text(ground, title);
+    drawn.bars = dv_bars_new(drawing, data->line_count);
+    for (const dv_bench_line *line = data->lines; drawn.bars != NULL && line < data->lines + data->line_count; line++) {
+        if (!dv_line_same_ground(ground, line))
+            continue;
+        dv_bar *bar = &drawn.bars[drawn.count++];
+        bar->name = line->method;
+        bar->series = dv_report_series(data, line->method);
+        fill(line, bar);
+    }
+    dv_draw_bars(drawing, &drawn);
+    free(drawn.bars);
+}
+
+void dv_line_columns(dv_table *table) {
+    dv_table_column(table, "method", DV_UNIT_NONE);
+    dv_table_column(table, "network", DV_UNIT_NONE);
+    dv_table_column(table, "batch", DV_UNIT_COUNT);
+    dv_table_column(table, "type", DV_UNIT_NONE);
+}
+
+void dv_line_cells(const dv_bench_line *line, dv_table *table) {
+    dv_table_words(table, line->method);
+    dv_table_words(table, line->model);
+    dv_table_number(table, line->batch);
+    dv_table_words(table, line->precision);
 }

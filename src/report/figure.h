@@ -49,4 +49,15 @@ size_t dv_line_grounds(const dv_report_data *data, dv_bench_kind kind);
 const dv_bench_line *dv_line_ground_at(const dv_report_data *data, dv_bench_kind kind, size_t n);
 const char *dv_line_ground_text(const dv_bench_line *line, char text[DV_GROUND_TEXT]);
 
+/* Draws bars for the lines of a ground. `fill` makes a bar of a line; its name and series are there already. `chart`
+ * says the rest, but for bars and title. */
+struct dv_bar;
+struct dv_bar_chart;
+void dv_draw_line_bars(const dv_report_data *data, const dv_bench_line *ground, const struct dv_bar_chart *chart,
+                       void (*fill)(const dv_bench_line *line, struct dv_bar *bar), dv_drawing *drawing);
+
+/* The first columns of tables of benchmarks: method, network, batch, type. */
+void dv_line_columns(dv_table *table);
+void dv_line_cells(const dv_bench_line *line, dv_table *table);
+
 #endif

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Papers count in these. */
 #define GIBIBYTE 1073741824.0
@@ -14,10 +13,8 @@ static size_t panels(const dv_report_data *data) {
     return dv_line_grounds(data, DV_BENCH_MEMORY);
 }
 
-static void fill_bar(const dv_report_data *data, const dv_bench_line *line, dv_bar *bar) {
+static void fill_bar(const dv_bench_line *line, dv_bar *bar) {
     char bytes[DV_UNIT_TEXT], ratio[DV_UNIT_TEXT], peak[DV_UNIT_TEXT], planned[DV_UNIT_TEXT];
-    bar->name = line->method;
-    bar->series = dv_report_series(data, line->method);
     bar->number = line->activation_bytes;
     bar->published = dv_published_bytes(line->model, line->batch, line->method);
     dv_unit_text(DV_UNIT_BYTES, line->activation_bytes, bytes);
@@ -29,28 +26,15 @@ static void fill_bar(const dv_report_data *data, const dv_bench_line *line, dv_b
 }
 
 static void draw(const dv_report_data *data, size_t panel, dv_drawing *drawing) {
-    const dv_bench_line *ground = dv_line_ground_at(data, DV_BENCH_MEMORY, panel);
-    char title[DV_GROUND_TEXT];
-    size_t count = 0;
-    dv_bar *bars = dv_bars_new(drawing, data->line_count);
-    for (size_t i = 0; bars != NULL && i < data->line_count; i++)
-        if (dv_line_same_ground(ground, &data->lines[i]))
-            fill_bar(data, &data->lines[i], &bars[count++]);
-    dv_draw_bars(drawing, &(dv_bar_chart){.title = dv_line_ground_text(ground, title),
-                                          .caption = "activation bytes, and how many times less than with none",
-                                          .unit = DV_UNIT_BYTES,
-                                          .from_zero = true,
-                                          .reference = NAN,
-                                          .bars = bars,
-                                          .count = count});
-    free(bars);
+    const dv_bar_chart chart = {.caption = "activation bytes, and how many times less than with none",
+                                .unit = DV_UNIT_BYTES,
+                                .from_zero = true,
+                                .reference = NAN};
+    dv_draw_line_bars(data, dv_line_ground_at(data, DV_BENCH_MEMORY, panel), &chart, fill_bar, drawing);
 }
 
 static void tabulate(const dv_report_data *data, dv_table *table) {
-    dv_table_column(table, "method", DV_UNIT_NONE);
-    dv_table_column(table, "network", DV_UNIT_NONE);
-    dv_table_column(table, "batch", DV_UNIT_COUNT);
-    dv_table_column(table, "type", DV_UNIT_NONE);
+    dv_line_columns(table);
     dv_table_column(table, "activations", DV_UNIT_BYTES);
     dv_table_column(table, "less than none", DV_UNIT_TIMES);
     dv_table_column(table, "activations, GiB", DV_UNIT_NONE);
@@ -60,10 +44,7 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++) {
         if (line->kind != DV_BENCH_MEMORY)
             continue;
-        dv_table_words(table, line->method);
-        dv_table_words(table, line->model);
-        dv_table_number(table, line->batch);
-        dv_table_words(table, line->precision);
+        dv_line_cells(line, table);
         dv_table_number(table, line->activation_bytes);
         dv_table_number(table, line->activation_ratio);
         dv_table_number(table, line->activation_bytes / GIBIBYTE);
