@@ -72,10 +72,13 @@ dv_axis dv_axis_logarithmic(dv_range range, dv_unit unit) {
         range = (dv_range){1, 10};
     dv_axis axis = {.low = range.low / 1.3, .high = range.high * 1.3, .unit = unit, .logarithmic = true};
     int many = axis.high / axis.low > 1000; /* powers of ten alone */
-    for (double power = pow(10, floor(log10(axis.low))); power <= axis.high; power *= 10)
-        for (int i = 0; i < (many ? 1 : 3); i++)
-            if (power * steps[i] >= axis.low && power * steps[i] <= axis.high && axis.mark_count < DV_MOST_MARKS)
-                axis.marks[axis.mark_count++] = power * steps[i];
+    int first = (int)floor(log10(axis.low)), last = (int)ceil(log10(axis.high));
+    for (int power = first; power <= last; power++)
+        for (int i = 0; i < (many ? 1 : 3); i++) {
+            double mark = steps[i] * pow(10, power);
+            if (mark >= axis.low && mark <= axis.high && axis.mark_count < DV_MOST_MARKS)
+                axis.marks[axis.mark_count++] = mark;
+        }
     return axis;
 }
 

@@ -25,7 +25,8 @@ static dv_axis axis_of(const dv_bar_chart *chart) {
     dv_range range = DV_RANGE_EMPTY;
     double widest = 0;
     char text[DV_UNIT_TEXT];
-    for (const dv_bar *bar = chart->bars; bar < chart->bars + chart->count; bar++) {
+    for (size_t i = 0; i < chart->count; i++) {
+        const dv_bar *bar = &chart->bars[i];
         dv_range_add(&range, bar->number);
         dv_range_add(&range, bar->published);
         if (!dv_range_is_empty(&bar->spread)) {

@@ -18,6 +18,12 @@ typedef struct dv_log_line {
     double images_per_second, peak_bytes, activation_bytes, seconds, learning_rate;
 } dv_log_line;
 
+/* The number of a line at an offset, as tables of what is drawn have it. */
+static inline double dv_log_number(const dv_log_line *line, size_t offset) {
+    const void *number = (const char *)line + offset;
+    return *(const double *)number;
+}
+
 /* A setting of config.json as text: numbers as written, null as "null". */
 typedef struct dv_run_setting {
     char *key, *value; /* owned */
@@ -89,6 +95,19 @@ typedef struct dv_report_data {
     char **methods; /* in the order in which they appeared: their places are their series; the first is none */
     size_t method_count;
 } dv_report_data;
+
+/* Ends of arrays, for loops; arrays of nothing are NULL. */
+static inline const dv_run_folder *dv_runs_end(const dv_report_data *data) {
+    return data->run_count > 0 ? data->runs + data->run_count : data->runs;
+}
+
+static inline const dv_bench_line *dv_lines_end(const dv_report_data *data) {
+    return data->line_count > 0 ? data->lines + data->line_count : data->lines;
+}
+
+static inline const dv_plan_text *dv_plans_end(const dv_report_data *data) {
+    return data->plan_count > 0 ? data->plans + data->plan_count : data->plans;
+}
 
 void dv_report_data_free(dv_report_data *data);
 

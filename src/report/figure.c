@@ -102,7 +102,7 @@ void dv_draw_line_bars(const dv_report_data *data, const dv_bench_line *ground, 
     dv_bar_chart drawn = *chart;
     drawn.title = dv_line_ground_text(ground, title);
     drawn.bars = dv_bars_new(drawing, data->line_count);
-    for (const dv_bench_line *line = data->lines; drawn.bars != NULL && line < data->lines + data->line_count; line++) {
+    for (const dv_bench_line *line = data->lines; drawn.bars != NULL && line < dv_lines_end(data); line++) {
         if (!dv_line_same_ground(ground, line))
             continue;
         dv_bar *bar = &drawn.bars[drawn.count++];

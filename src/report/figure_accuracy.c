@@ -19,7 +19,7 @@ typedef struct outcome {
 static outcome outcome_of(const dv_report_data *data, size_t g) {
     outcome of = {.mean = 0, .error = NAN, .best = NAN, .range = DV_RANGE_EMPTY};
     double squares = 0;
-    for (const dv_run_folder *run = data->runs; run < data->runs + data->run_count; run++) {
+    for (const dv_run_folder *run = data->runs; run < dv_runs_end(data); run++) {
         double last = dv_run_last_top1(run);
         if (run->group != g || isnan(last))
             continue;

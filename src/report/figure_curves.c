@@ -20,7 +20,7 @@ static const curve losses[] = {{offsetof(dv_log_line, train_loss), "training los
                                {offsetof(dv_log_line, test_loss), "test loss", DV_UNIT_NONE}};
 
 static double number_of(const dv_log_line *line, const curve *of) {
-    return *(const double *)((const char *)line + of->offset);
+    return dv_log_number(line, of->offset);
 }
 
 /* ---- groups -------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ typedef struct line_of {
     const dv_field *field;
     const curve *of;
     size_t group, series;
-    double last;
+    size_t last; /* epoch */
 } line_of;
 
 static void draw_band(const line_of *line) {
@@ -97,8 +97,8 @@ static void draw_band(const line_of *line) {
         return;
     dv_path band = dv_path_begin(line->drawing, dv_series_look(line->series, "band", look));
     for (int way = 0; way < 2; way++)
-        for (double i = 1; i <= line->last; i++) {
-            double epoch = way == 0 ? i : line->last + 1 - i;
+        for (size_t i = 1; i <= line->last; i++) {
+            double epoch = (double)(way == 0 ? i : line->last + 1 - i);
             moment at = moment_at(line->data, line->group, epoch, line->of);
             if (at.runs > 0)
                 dv_path_point(&band, dv_axis_at(&line->field->x, epoch),
@@ -111,19 +111,19 @@ static void draw_band(const line_of *line) {
 static void draw_mean(const line_of *line) {
     char look[DV_LOOK_BYTES];
     dv_path mean = dv_path_begin(line->drawing, dv_series_look(line->series, "line", look));
-    for (double epoch = 1; epoch <= line->last; epoch++) {
-        moment at = moment_at(line->data, line->group, epoch, line->of);
+    for (size_t epoch = 1; epoch <= line->last; epoch++) {
+        moment at = moment_at(line->data, line->group, (double)epoch, line->of);
         if (at.runs > 0)
-            dv_path_point(&mean, dv_axis_at(&line->field->x, epoch),
+            dv_path_point(&mean, dv_axis_at(&line->field->x, (double)epoch),
                           dv_axis_at(&line->field->y, at.sum / (double)at.runs));
     }
     dv_path_end(&mean, NULL);
 }
 
 /* "none, epoch 3: 71.2 %, mean of 3 runs from 70.8 % to 71.9 %". */
-static void say_moment(const line_of *line, double epoch, const moment *at, char words[WORDS_BYTES]) {
+static void say_moment(const line_of *line, size_t epoch, const moment *at, char words[WORDS_BYTES]) {
     char mean[DV_UNIT_TEXT], low[DV_UNIT_TEXT], high[DV_UNIT_TEXT];
-    int used = snprintf(words, WORDS_BYTES, "%s, epoch %.0f: %s", line->data->groups[line->group].label, epoch,
+    int used = snprintf(words, WORDS_BYTES, "%s, epoch %zu: %s", line->data->groups[line->group].label, epoch,
                         dv_unit_text(line->of->unit, at->sum / (double)at->runs, mean));
     if (at->runs > 1)
         snprintf(words + used, (size_t)(WORDS_BYTES - used), ", mean of %zu runs from %s to %s", at->runs,
@@ -133,16 +133,17 @@ static void say_moment(const line_of *line, double epoch, const moment *at, char
 /* A long training has marks at some of its epochs, and hints at more of them. */
 static void draw_marks(const line_of *line) {
     char words[WORDS_BYTES];
-    double every = ceil(line->last / MOST_MARKS), hinted = ceil(line->last / MOST_HINTS);
-    for (double epoch = 1; epoch <= line->last; epoch++) {
-        moment at = moment_at(line->data, line->group, epoch, line->of);
+    size_t every = (line->last - 1) / MOST_MARKS + 1, hinted = (line->last - 1) / MOST_HINTS + 1;
+    for (size_t epoch = 1; epoch <= line->last; epoch++) {
+        moment at = moment_at(line->data, line->group, (double)epoch, line->of);
         if (at.runs == 0)
             continue;
-        double x = dv_axis_at(&line->field->x, epoch), y = dv_axis_at(&line->field->y, at.sum / (double)at.runs);
+        double x = dv_axis_at(&line->field->x, (double)epoch),
+               y = dv_axis_at(&line->field->y, at.sum / (double)at.runs);
         say_moment(line, epoch, &at, words);
-        if (fmod(epoch, every) == 0)
+        if (epoch % every == 0)
             dv_draw_mark(line->drawing, x, y, 2.6, line->series, NULL);
-        if (fmod(epoch, hinted) == 0)
+        if (epoch % hinted == 0)
             dv_draw_box(line->drawing, x - 5, y - 6, 10, 12, "touch", words);
     }
 }
@@ -180,7 +181,7 @@ static void draw_curve(const dv_report_data *data, size_t ground, const curve *o
     dv_field field = {.x = dv_axis_tight(epochs, DV_UNIT_COUNT, 8),
                       .y = dv_axis_linear(range_of(data, ground, of), of->unit, 5)};
     double end = dv_draw_field(drawing, &field, dv_ground_text(data, ground, title), HEIGHT, of->words, "epoch");
-    draw_groups((line_of){.data = data, .drawing = drawing, .field = &field, .of = of, .last = last}, ground);
+    draw_groups((line_of){.data = data, .drawing = drawing, .field = &field, .of = of, .last = (size_t)last}, ground);
     drawing->height = draw_names(data, ground, end + 4, drawing) + 4;
 }
 
@@ -195,7 +196,7 @@ static void tabulate(const dv_report_data *data, dv_table *table, const curve of
     dv_table_column(table, "epoch", DV_UNIT_COUNT);
     for (int i = 0; i < 2; i++)
         dv_table_column(table, of[i].words, of[i].unit);
-    for (const dv_run_folder *run = data->runs; run < data->runs + data->run_count; run++)
+    for (const dv_run_folder *run = data->runs; run < dv_runs_end(data); run++)
         for (size_t e = 0; e < run->epochs; e++) {
             dv_table_words(table, run->name);
             dv_table_words(table, dv_ground_text(data, run->group, ground));

@@ -41,7 +41,7 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     dv_table_column(table, "published, GiB", DV_UNIT_NONE);
     dv_table_column(table, "planned in all", DV_UNIT_BYTES);
     dv_table_column(table, "peak, measured", DV_UNIT_BYTES);
-    for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++) {
+    for (const dv_bench_line *line = data->lines; line < dv_lines_end(data); line++) {
         if (line->kind != DV_BENCH_MEMORY)
             continue;
         dv_line_cells(line, table);

@@ -17,11 +17,11 @@ enum { HEIGHT = 270, WORDS_BYTES = 1024, LANE = 34 };
 static double bytes_of(const dv_report_data *data, const dv_bench_line *line) {
     if (!isnan(line->activation_bytes))
         return line->activation_bytes / line->batch;
-    for (const dv_bench_line *other = data->lines; other < data->lines + data->line_count; other++)
+    for (const dv_bench_line *other = data->lines; other < dv_lines_end(data); other++)
         if (other->kind == DV_BENCH_MEMORY && strcmp(other->model, line->model) == 0 &&
             strcmp(other->method, line->method) == 0)
             return other->activation_bytes / other->batch;
-    for (const dv_plan_text *plan = data->plans; plan < data->plans + data->plan_count; plan++)
+    for (const dv_plan_text *plan = data->plans; plan < dv_plans_end(data); plan++)
         if (strcmp(plan->model, line->model) == 0 && strcmp(plan->method, line->method) == 0)
             return plan->activation_bytes / plan->batch;
     return NAN;
@@ -38,7 +38,7 @@ static const dv_bench_line *ground_at(const dv_report_data *data, size_t n) {
     const dv_bench_line *ground;
     for (size_t i = 0; (ground = dv_line_ground_at(data, DV_BENCH_GRADIENT, i)) != NULL; i++) {
         bool shown = false;
-        for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++)
+        for (const dv_bench_line *line = data->lines; line < dv_lines_end(data); line++)
             shown |= is_shown(data, ground, line);
         if (shown && n-- == 0)
             return ground;
@@ -57,7 +57,7 @@ static size_t panels(const dv_report_data *data) {
 
 static dv_field field_of(const dv_report_data *data, const dv_bench_line *ground) {
     dv_range bytes = DV_RANGE_EMPTY, noise = DV_RANGE_EMPTY;
-    for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++) {
+    for (const dv_bench_line *line = data->lines; line < dv_lines_end(data); line++) {
         if (!is_shown(data, ground, line))
             continue;
         dv_range_add(&bytes, bytes_of(data, line));
@@ -103,7 +103,7 @@ static size_t draw_points(const dv_report_data *data, const dv_bench_line *groun
     dv_field all = *field;
     all.bottom += LANE;
     drawing->body.failed |= labels == NULL;
-    for (const dv_bench_line *line = data->lines; labels != NULL && line < data->lines + data->line_count; line++)
+    for (const dv_bench_line *line = data->lines; labels != NULL && line < dv_lines_end(data); line++)
         if (is_shown(data, ground, line))
             labels[count++] = draw_point(data, line, field, drawing);
     size_t apart = dv_draw_labels(drawing, &all, labels, count);
@@ -115,7 +115,7 @@ static double draw_legend(const dv_report_data *data, const dv_bench_line *groun
     dv_legend_entry *entries = calloc(data->line_count, sizeof *entries);
     size_t count = 0;
     drawing->body.failed |= entries == NULL;
-    for (const dv_bench_line *line = data->lines; entries != NULL && line < data->lines + data->line_count; line++)
+    for (const dv_bench_line *line = data->lines; entries != NULL && line < dv_lines_end(data); line++)
         if (is_shown(data, ground, line))
             entries[count++] = (dv_legend_entry){line->method, dv_report_series(data, line->method)};
     double end = dv_draw_legend(drawing, top, entries, count);
@@ -126,6 +126,8 @@ static double draw_legend(const dv_report_data *data, const dv_bench_line *groun
 static void draw(const dv_report_data *data, size_t panel, dv_drawing *drawing) {
     const dv_bench_line *ground = ground_at(data, panel);
     char title[DV_GROUND_TEXT], base[DV_GROUND_TEXT];
+    if (ground == NULL)
+        return;
     dv_field field = field_of(data, ground);
     snprintf(title, sizeof title, "%.300s, %.*s", dv_line_ground_text(ground, base), (int)strcspn(ground->data, ":"),
              ground->data);
@@ -144,7 +146,7 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     dv_table_column(table, "bytes for an image", DV_UNIT_BYTES);
     dv_table_column(table, "variance by the batch's", DV_UNIT_NONE);
     dv_table_column(table, "mean by what is expected", DV_UNIT_NONE);
-    for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++) {
+    for (const dv_bench_line *line = data->lines; line < dv_lines_end(data); line++) {
         if (line->kind != DV_BENCH_GRADIENT || line->parameter[0] != '\0')
             continue;
         dv_table_words(table, line->method);

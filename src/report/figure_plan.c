@@ -88,7 +88,7 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     dv_table_column(table, "kept bytes", DV_UNIT_BYTES);
     dv_table_column(table, "bits per element", DV_UNIT_NONE);
     dv_table_column(table, "saved bytes", DV_UNIT_BYTES);
-    for (const dv_plan_text *plan = data->plans; plan < data->plans + data->plan_count; plan++)
+    for (const dv_plan_text *plan = data->plans; plan < dv_plans_end(data); plan++)
         for (const dv_plan_layer *layer = plan->layers; layer < plan->layers + plan->layer_count; layer++) {
             dv_table_words(table, layer->layer);
             dv_table_words(table, layer->kind);

@@ -26,7 +26,7 @@ static const struct {
 /* The mean of the last tests of all runs on the ground of group g with a method. */
 static double accuracy_of(const dv_report_data *data, size_t g, const char *method) {
     double sum = 0, runs = 0;
-    for (const dv_run_folder *run = data->runs; run < data->runs + data->run_count; run++) {
+    for (const dv_run_folder *run = data->runs; run < dv_runs_end(data); run++) {
         double last = dv_run_last_top1(run);
         if (isnan(last) || !dv_group_same_ground(data, g, run->group) ||
             strcmp(dv_run_setting_of(run, "method"), method) != 0)
@@ -39,7 +39,7 @@ static double accuracy_of(const dv_report_data *data, size_t g, const char *meth
 
 /* A figure of the first line of a benchmark with this network and method. */
 static double bench_figure(const dv_report_data *data, dv_bench_kind kind, const char *model, const char *method) {
-    for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++)
+    for (const dv_bench_line *line = data->lines; line < dv_lines_end(data); line++)
         if (line->kind == kind && strcmp(line->model, model) == 0 && strcmp(line->method, method) == 0)
             return kind == DV_BENCH_MEMORY ? line->activation_ratio : line->relative;
     return NAN;
@@ -47,7 +47,7 @@ static double bench_figure(const dv_report_data *data, dv_bench_kind kind, const
 
 /* Activation bytes of an image in the first run on the ground of group g with a method. */
 static double run_bytes(const dv_report_data *data, size_t g, const char *method) {
-    for (const dv_run_folder *run = data->runs; run < data->runs + data->run_count; run++)
+    for (const dv_run_folder *run = data->runs; run < dv_runs_end(data); run++)
         if (dv_group_same_ground(data, g, run->group) && strcmp(dv_run_setting_of(run, "method"), method) == 0)
             return run->log[0].activation_bytes / strtod(dv_run_setting_of(run, "batch"), NULL);
     return NAN;

@@ -94,12 +94,12 @@ typedef struct peaks {
 
 static void draw_plans(const dv_report_data *data, const dv_plan_text *first, const dv_field *field,
                        dv_drawing *drawing, peaks *all) {
-    for (const dv_plan_text *plan = data->plans; plan < data->plans + data->plan_count; plan++)
+    for (const dv_plan_text *plan = data->plans; plan < dv_plans_end(data); plan++)
         if (is_together(first, plan)) {
             draw_line(data, plan, field, drawing);
             draw_touches(plan, field, drawing);
         }
-    for (const dv_plan_text *plan = data->plans; plan < data->plans + data->plan_count; plan++)
+    for (const dv_plan_text *plan = data->plans; plan < dv_plans_end(data); plan++)
         if (is_together(first, plan)) {
             all->entries[all->count] = (dv_legend_entry){plan->method, dv_report_series(data, plan->method)};
             all->labels[all->count] = draw_peak(data, plan, field, drawing, all->bytes[all->count]);
@@ -109,7 +109,7 @@ static void draw_plans(const dv_report_data *data, const dv_plan_text *first, co
 
 static dv_field field_of(const dv_report_data *data, const dv_plan_text *first) {
     dv_range positions = {0, 1}, bytes = {0, 1};
-    for (const dv_plan_text *plan = data->plans; plan < data->plans + data->plan_count; plan++)
+    for (const dv_plan_text *plan = data->plans; plan < dv_plans_end(data); plan++)
         if (is_together(first, plan)) {
             dv_range_add(&positions, (double)plan->schedule_count - 1);
             dv_range_add(&bytes, plan->schedule[peak_of(plan)].alive_bytes * 1.05);
@@ -146,7 +146,7 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     dv_table_column(table, "operation", DV_UNIT_NONE);
     dv_table_column(table, "layer or value", DV_UNIT_NONE);
     dv_table_column(table, "bytes alive", DV_UNIT_BYTES);
-    for (const dv_plan_text *plan = data->plans; plan < data->plans + data->plan_count; plan++)
+    for (const dv_plan_text *plan = data->plans; plan < dv_plans_end(data); plan++)
         for (size_t i = 0; i < plan->schedule_count; i++) {
             dv_table_words(table, plan->method);
             dv_table_words(table, plan->model);

@@ -38,7 +38,7 @@ static void tabulate(const dv_report_data *data, dv_table *table) {
     dv_line_columns(table);
     dv_table_column(table, "images per second", DV_UNIT_SPEED);
     dv_table_column(table, "relative to none", DV_UNIT_TIMES);
-    for (const dv_bench_line *line = data->lines; line < data->lines + data->line_count; line++) {
+    for (const dv_bench_line *line = data->lines; line < dv_lines_end(data); line++) {
         if (line->kind != DV_BENCH_THROUGHPUT)
             continue;
         dv_line_cells(line, table);

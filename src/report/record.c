@@ -13,9 +13,9 @@ enum { KEY_BYTES = 128, NUMBER_BYTES = 512 };
 
 void dv_record_clear(const dv_record_field *fields, void *record) {
     for (; fields->key != NULL; fields++) {
-        char *member = (char *)record + fields->offset;
+        void *member = (char *)record + fields->offset;
         if (fields->is_text)
-            member[0] = '\0';
+            *(char *)member = '\0';
         else
             *(double *)member = NAN;
     }
@@ -53,8 +53,8 @@ bool dv_record_read_field(dv_json_cursor *json, const char *key, const dv_record
     for (; fields->key != NULL; fields++) {
         if (strcmp(fields->key, key) != 0)
             continue;
-        char *member = (char *)record + fields->offset;
-        return fields->is_text ? read_text(json, member) : read_number(json, (double *)member);
+        void *member = (char *)record + fields->offset;
+        return fields->is_text ? read_text(json, member) : read_number(json, member);
     }
     return dv_json_skip(json);
 }

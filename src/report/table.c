@@ -21,7 +21,10 @@ void dv_table_column(dv_table *table, const char *heading, dv_unit unit) {
     table->units[table->columns++] = unit;
 }
 
+/* A table without columns has no cells. */
 static dv_cell *add_cell(dv_table *table) {
+    if (table->columns == 0)
+        return NULL;
     dv_cell *added = table->failed ? NULL : dv_report_more(&table->cells, table->cell_count, sizeof *added);
     table->failed |= added == NULL;
     table->cell_count += added != NULL;
@@ -45,7 +48,7 @@ void dv_table_number(dv_table *table, double number) {
 static void put_html_cell(const dv_table *table, size_t index, dv_text *text) {
     const dv_cell *cell = &table->cells[index];
     char shown[DV_UNIT_TEXT];
-    size_t column = index % table->columns;
+    size_t column = index % table->columns; /* there are some where there is a cell */
     if (cell->words != NULL) {
         dv_text_put(text, column == 0 ? "<th scope=\"row\">" : "<td>");
         dv_text_escape(text, cell->words);
@@ -67,7 +70,7 @@ void dv_table_html(const dv_table *table, const char *caption, dv_text *text) {
         dv_text_format(text, "<th scope=\"col\"%s>%s</th>", is_numeric(table, i) ? " class=\"number\"" : "",
                        table->headings[i]);
     dv_text_put(text, "</tr></thead>\n<tbody>");
-    for (size_t i = 0; i < table->cell_count; i++) {
+    for (size_t i = 0; table->columns > 0 && i < table->cell_count; i++) {
         if (i % table->columns == 0)
             dv_text_put(text, i > 0 ? "</tr>\n<tr>" : "\n<tr>");
         put_html_cell(table, i, text);
@@ -96,7 +99,7 @@ void dv_table_csv(const dv_table *table, dv_text *text) {
         put_csv_words(table->headings[i], text);
         dv_text_put(text, i + 1 < table->columns ? "," : "\n");
     }
-    for (size_t i = 0; i < table->cell_count; i++) {
+    for (size_t i = 0; table->columns > 0 && i < table->cell_count; i++) {
         const dv_cell *cell = &table->cells[i];
         put_csv_words(cell->words != NULL ? cell->words : dv_exact_text(cell->number, number), text);
         dv_text_put(text, (i + 1) % table->columns != 0 ? "," : "\n");

@@ -115,7 +115,7 @@ static void put_scalar(dv_text *summary, const char *tag, double number) {
 static void put_epoch(dv_text *bytes, const dv_log_line *line, double time) {
     dv_text event = {0}, summary = {0};
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
-        double number = *(const double *)((const char *)line + scalars[i].offset);
+        double number = dv_log_number(line, scalars[i].offset);
         if (isfinite(number))
             put_scalar(&summary, scalars[i].tag, number);
     }

@@ -28,10 +28,8 @@ static const char *fixed_text(double number, int decimals, char text[DV_UNIT_TEX
     size_t used = (size_t)snprintf(text, DV_UNIT_TEXT, "%s%" PRIu64, number < 0 && whole > 0 ? "-" : "", whole / power);
     if (power > 1)
         text[used++] = '.';
-    for (uint64_t rest = whole % power; power > 1; rest %= power) {
-        power /= 10;
-        text[used++] = (char)('0' + rest / power);
-    }
+    for (power /= 10; power > 0; power /= 10)
+        text[used++] = (char)('0' + whole / power % 10);
     text[used] = '\0';
     return text;
 }
