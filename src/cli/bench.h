@@ -19,15 +19,14 @@ typedef struct bench_network {
 /* The words of `precision`: bench_precisions[network.precision]. */
 extern const char *const bench_precisions[];
 
-/* The lines of an option table that say which network; batch and method are each command's own. */
-#define BENCH_NETWORK_OPTIONS(network)                                                                        \
-    {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&(network)->model)},                    \
-        {"precision", "TYPE", "of values: f32 or bf16", CLI_WORD(&(network)->precision, bench_precisions)},   \
-        {"freeze", "GLOBS", "layers that are not trained, as in 'train'", CLI_TEXT(&(network)->freeze)},      \
-        {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&(network)->classes, 0, 1 << 20)},     \
-        {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&(network)->side, 0, 8192)}, { \
-        "threads", "N", "threads to use; 0 for as many as OpenMP uses",                                       \
-            CLI_INTEGER(&(network)->threads, 0, DV_MAX_THREADS)                                               \
+/* The lines of an option table that say which network; method and, where there are several, batches are each command's
+ * own. */
+#define BENCH_NETWORK_OPTIONS(network)                                                                            \
+    cli_text_option("model", NULL, &(network)->model), cli_word_option("precision", NULL, &(network)->precision), \
+        cli_text_option("freeze", NULL, &(network)->freeze),                                                      \
+        cli_integer_option("classes", "classes, 0 for the model's own", &(network)->classes),                     \
+        cli_integer_option("threads", NULL, &(network)->threads), {                                               \
+        "side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&(network)->side, 0, 8192)          \
     }
 
 enum { BENCH_MOST_BATCH = 1 << 20 };

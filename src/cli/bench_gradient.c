@@ -295,7 +295,7 @@ int cli_bench_gradient(int argc, char **argv) {
     const char *method_text = "division,division:dither=subtractive,division:dither=subtractive,recompute=norms";
     const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&s.network),
-        {"batch", "N", "images per step", CLI_INTEGER(&s.network.batch, 1, BENCH_MOST_BATCH)},
+        cli_integer_option("batch", NULL, &s.network.batch),
         {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},
         {"data", "DATA", "the images: see 'division help train'", CLI_TEXT(&s.data)},
         {"init", "FILE", "weights; if not given, those that training begins with", CLI_TEXT(&s.init)},

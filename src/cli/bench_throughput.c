@@ -115,7 +115,7 @@ int cli_bench_throughput(int argc, char **argv) {
     int json = 0;
     const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&network),
-        {"batch", "N", "images per step", CLI_INTEGER(&network.batch, 1, BENCH_MOST_BATCH)},
+        cli_integer_option("batch", NULL, &network.batch),
         {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},
         {"rounds", "N", "rounds, over which the median is taken", CLI_INTEGER(&c.rounds, 1, MOST_ROUNDS)},
         {"steps", "N", "steps per round; 0 for about a second of them", CLI_INTEGER(&c.steps, 0, MOST_STEPS)},

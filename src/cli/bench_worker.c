@@ -160,7 +160,7 @@ int cli_bench_worker(int argc, char **argv) {
     bench_network network = {.model = "resnet50", .method = "division", .batch = 32};
     const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&network),
-        {"batch", "N", "images per step", CLI_INTEGER(&network.batch, 1, BENCH_MOST_BATCH)},
+        cli_integer_option("batch", NULL, &network.batch),
         {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&network.method)},
         CLI_OPTIONS_END,
     };

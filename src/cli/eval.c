@@ -191,20 +191,16 @@ static void print_text(const evaluation *e) {
 int cli_eval(int argc, char **argv) {
     eval_settings chosen = {.batch = 128};
     const dv_option options[] = {
-        {"data", "DATA", "what to test with; if not given, what it was trained with", CLI_TEXT(&chosen.data)},
-        {"model", "MODEL", "the network; if not given, what the file says", CLI_TEXT(&chosen.model)},
+        cli_text_option("data", "what to test with; if not given, what it was trained with", &chosen.data),
+        cli_text_option("model", "the network; if not given, what the file says", &chosen.model),
         {"split", NULL, "which images", CLI_WORD(&chosen.split, splits)},
         {"precision", NULL, "of activations; auto: as trained", CLI_WORD(&chosen.precision, precisions)},
-        {"batch", "N", "images at once", CLI_INTEGER(&chosen.batch, 1, 1 << 20)},
-        {"classes", "N", "outputs of the network; 0 for what the file or the data says",
-         CLI_INTEGER(&chosen.classes, 0, MOST_CLASSES)},
-        {"side", "N", "of the images; 0 for what the file or the data says", CLI_INTEGER(&chosen.side, 0, MOST_SIDE)},
-        {"resize", "N", "shorter side before the middle is taken; 0 for what the run had",
-         CLI_INTEGER(&chosen.resize, 0, MOST_RESIZE)},
-        {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
-         CLI_INTEGER(&chosen.workers, 0, 256)},
-        {"threads", "N", "threads to use; 0 for as many as OpenMP uses",
-         CLI_INTEGER(&chosen.threads, 0, DV_MAX_THREADS)},
+        cli_integer_option("batch", "images at once", &chosen.batch),
+        cli_integer_option("classes", "outputs of the network; 0 for what the file or the data says", &chosen.classes),
+        cli_integer_option("side", "of the images; 0 for what the file or the data says", &chosen.side),
+        cli_integer_option("resize", "shorter side before the middle is taken; 0 for what the run had", &chosen.resize),
+        cli_integer_option("workers", NULL, &chosen.workers),
+        cli_integer_option("threads", NULL, &chosen.threads),
         {"json", NULL, "print JSON", CLI_FLAG(&chosen.json)},
         CLI_OPTIONS_END,
     };

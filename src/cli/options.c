@@ -15,6 +15,32 @@ static size_t count_options(const dv_option *options) {
     return count;
 }
 
+/* A row with another kind of target and, unless it is NULL, another help. */
+static dv_option row_for(const char *name, const char *help, dv_option_kind kind, void *target) {
+    dv_option row = {.name = NULL};
+    const dv_option *found;
+    for (size_t i = 0; (found = dv_options_at(i)) != NULL; i++)
+        if (strcmp(found->name, name) == 0)
+            row = *found;
+    row.help = help != NULL ? help : row.help;
+    row.kind = kind;
+    row.target = target;
+    row.accept = NULL;
+    return row;
+}
+
+dv_option cli_text_option(const char *name, const char *help, const char **target) {
+    return row_for(name, help, DV_OPTION_TEXT, target);
+}
+
+dv_option cli_integer_option(const char *name, const char *help, int *target) {
+    return row_for(name, help, DV_OPTION_INTEGER, target);
+}
+
+dv_option cli_word_option(const char *name, const char *help, int *target) {
+    return row_for(name, help, DV_OPTION_WORD, target);
+}
+
 size_t cli_training_options(dv_options *options, const char *const *names, dv_option *table) {
     const dv_option *row;
     size_t count = 0;

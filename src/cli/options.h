@@ -32,6 +32,8 @@
 #define CLI_FLAG(pointer) .kind = DV_OPTION_FLAG, CLI_TARGET(int, pointer)
 #define CLI_INTEGER(pointer, low, high) \
     .kind = DV_OPTION_INTEGER, .minimum = (low), .maximum = (high), CLI_TARGET(int, pointer)
+#define CLI_COUNT(pointer, low, high) \
+    .kind = DV_OPTION_COUNT, .minimum = (low), .maximum = (high), CLI_TARGET(size_t, pointer)
 #define CLI_UNSIGNED(pointer) .kind = DV_OPTION_UNSIGNED, CLI_TARGET(uint64_t, pointer)
 #define CLI_NUMBER(pointer, low, high) \
     .kind = DV_OPTION_NUMBER, .minimum = (low), .maximum = (high), CLI_TARGET(double, pointer)
@@ -41,6 +43,12 @@
 /* Ends a table. */
 #define CLI_OPTIONS_END \
     { .name = NULL }
+
+/* The row of a training option for a variable of a command: its name, argument and bounds, with a help of the command's
+ * own, or NULL for the training's. The option must be one. */
+dv_option cli_text_option(const char *name, const char *help, const char **target);
+dv_option cli_integer_option(const char *name, const char *help, int *target);
+dv_option cli_word_option(const char *name, const char *help, int *target);
 
 /* How a command is called. */
 typedef struct cli_usage {

@@ -3,16 +3,19 @@
 #include "cli.h"
 #include "options.h"
 
-#include <division/models.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+
+enum { MOST_SIDE = 8192, MOST_CLASSES = 1 << 20, DETAILS_BYTES = 2048 };
 
 typedef struct plan_settings {
-    const char *model, *method, *freeze;
-    int batch, classes, side, precision, elsewhere, schedule, json;
+    dv_options options; /* of the training */
+    int elsewhere, schedule, json;
 } plan_settings;
 
-static const char *const precisions[] = {"f32", "bf16", NULL};
+/* Options of a training that its plan depends on; side and classes are the model's own here unless given. */
+static const char *const shared[] = {"model", "method", "precision", "batch", "freeze", "momentum", "average", NULL};
 
 /* "64x56x56". */
 static const char *shape_text(const dv_map *map, char *text, size_t bytes) {
@@ -67,11 +70,11 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, const d
     dv_json json;
     dv_json_to_file(&json, stdout);
     dv_json_object(&json, NULL);
-    dv_json_text(&json, "model", chosen->model);
-    dv_json_integer(&json, "batch", chosen->batch);
-    dv_json_text(&json, "method", chosen->method);
-    dv_json_text(&json, "precision", precisions[chosen->precision]);
-    dv_json_text(&json, "freeze", chosen->freeze != NULL ? chosen->freeze : "");
+    dv_json_text(&json, "model", chosen->options.model);
+    dv_json_unsigned(&json, "batch", chosen->options.batch);
+    dv_json_text(&json, "method", chosen->options.method);
+    dv_json_text(&json, "precision", dv_type_name((dv_type)chosen->options.precision));
+    dv_json_text(&json, "freeze", chosen->options.freeze);
     dv_json_array(&json, "layers");
     for (size_t i = 0; dv_plan_row_at(plan, i); i++) {
         const dv_plan_row *row = dv_plan_row_at(plan, i);
@@ -129,59 +132,62 @@ static int print_plan(const dv_plan *plan, const dv_plan_summary *whole, const p
     return check_fit(totals.planned, available);
 }
 
-/* The plan, and what another of the same graph takes in which nothing is frozen. */
-static dv_status make_plans(dv_graph *graph, const plan_settings *chosen, dv_plan **plan, dv_plan_summary *whole,
-                            dv_error *error) {
-    dv_plan_options options = dv_plan_options_default();
-    options.method = chosen->method;
-    dv_status status = dv_plan_new(graph, &options, plan, error);
+/* What a plan with these options takes. */
+static dv_status measure(const dv_options *options, dv_plan_summary *totals, dv_error *error) {
+    dv_graph *graph;
+    dv_plan *plan;
+    dv_status status = dv_options_plan(options, NULL, &graph, &plan, error);
     if (status != DV_OK)
         return status;
-    *whole = dv_plan_totals(*plan);
-    if (chosen->freeze == NULL)
-        return DV_OK;
-    dv_plan_free(*plan);
-    options.freeze = chosen->freeze;
-    return dv_plan_new(graph, &options, plan, error);
+    *totals = dv_plan_totals(plan);
+    dv_plan_free(plan);
+    dv_graph_free(graph);
+    return DV_OK;
 }
 
+/* Prints the plan, next to what it would take if nothing were frozen. */
 static int make_and_print(const plan_settings *chosen) {
+    dv_options trained = chosen->options;
     dv_plan_summary whole;
     dv_graph *graph;
     dv_plan *plan;
     dv_error error;
-    if (dv_model_build(chosen->model, chosen->precision ? DV_BF16 : DV_F32, (size_t)chosen->batch,
-                       (size_t)chosen->classes, (size_t)chosen->side, &graph, &error) != DV_OK)
+    if (dv_options_plan(&chosen->options, NULL, &graph, &plan, &error) != DV_OK)
         return cli_report(&error);
-    dv_status status = make_plans(graph, chosen, &plan, &whole, &error);
+    whole = dv_plan_totals(plan);
+    trained.freeze[0] = '\0';
+    dv_status status = chosen->options.freeze[0] != '\0' ? measure(&trained, &whole, &error) : DV_OK;
     int code = status == DV_OK ? print_plan(plan, &whole, chosen) : cli_report(&error);
-    if (status == DV_OK)
-        dv_plan_free(plan);
+    dv_plan_free(plan);
     dv_graph_free(graph);
     return code;
 }
 
 int cli_plan(int argc, char **argv) {
-    plan_settings c = {.model = "resnet50", .method = "division", .batch = 32};
-    const dv_option options[] = {
-        {"model", "MODEL", "the network: see 'division models'", CLI_TEXT(&c.model)},
-        {"batch", "N", "images per step", CLI_INTEGER(&c.batch, 1, 1 << 20)},
-        {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&c.method)},
-        {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", CLI_TEXT(&c.freeze)},
-        {"precision", "TYPE", "of values: f32 or bf16", CLI_WORD(&c.precision, precisions)},
-        {"classes", "N", "classes, 0 for the model's own", CLI_INTEGER(&c.classes, 0, 1 << 20)},
-        {"side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&c.side, 0, 8192)},
+    static const cli_section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at}, {0}};
+    static plan_settings c;
+    c.options = dv_options_default();
+    (void)dv_options_set(&c.options, "model", "resnet50", NULL);
+    (void)dv_options_set(&c.options, "batch", "32", NULL);
+    const dv_option own[] = {
+        {"classes", "N", "classes, 0 for the model's own", CLI_COUNT(&c.options.classes, 0, MOST_CLASSES)},
+        {"side", "N", "side of the images, 0 for the model's own", CLI_COUNT(&c.options.side, 0, MOST_SIDE)},
         {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c.elsewhere)},
         {"schedule", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c.schedule)},
         {"json", NULL, "print one JSON object", CLI_FLAG(&c.json)},
         CLI_OPTIONS_END,
     };
+    dv_option table[CLI_MOST_TRAINING_OPTIONS + sizeof own / sizeof *own];
+    char details[DETAILS_BYTES];
     const cli_usage usage = {
         .command = "plan",
         .summary = "Prints what training a network takes: what each layer keeps for the backward pass, how\n"
                    "and in how many bytes, then the memory in all. Nothing is run. Ends with 1 if it is more\n"
                    "than is available.\n",
-        .options = options};
+        .details = details,
+        .options = table};
+    memcpy(table + cli_training_options(&c.options, shared, table), own, sizeof own);
+    cli_describe(sections, details, sizeof details);
     int code = cli_parse(&usage, argc, argv, NULL);
     return code == CLI_CONTINUE ? make_and_print(&c) : code;
 }

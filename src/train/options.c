@@ -6,6 +6,7 @@
 #include "base/status.h"
 
 #include <division/folder.h>
+#include <division/threads.h>
 #include <division/tools/json.h>
 
 #include <stdio.h>
@@ -79,7 +80,7 @@ static const dv_option rows[] = {
     {"seed", "N", "of weights, order and rounding", DV_UNSIGNED_AT(dv_options, seed), .preset = "1"},
     {"init", "FILE", "weights to begin with (safetensors)", COPY(init)},
     {"init-except", "PREFIX", "but not those whose names begin like this", COPY(init_except)},
-    {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, 1024), .preset = "0"},
+    {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, DV_MAX_THREADS), .preset = "0"},
     {"save-minutes", "M", "save at least so often; 0 for after epochs alone", NUMBER(save_minutes, 0, 10000),
      .preset = "10"},
 };
