@@ -17,7 +17,7 @@ fi
 
 # Methods as people will compare them, with names from short to long.
 methods=(none division division:dither=subtractive "division:dither=subtractive,recompute=norms" "division:bits=4,recompute=norms"
-    checkpoint swap actnn:level=L3 blpa acgc bf16 "a method: <with> \"odd\" & very long name, longer than any method has a right to be, and longer")
+    checkpoint swap actnn:level=L1 blpa acgc bf16 "a method: <with> \"odd\" & very long name, longer than any method has a right to be, and longer")
 
 # json METHOD: a method as a JSON string.
 json() {
