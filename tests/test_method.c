@@ -56,10 +56,31 @@ static void tells_what_is_wrong(void **state) {
         assert_fails(dv_method_parse(cases[i].text, &method, &error), DV_ERROR_OPTION, cases[i].told);
 }
 
+/* A network without parameters has no backward: nothing is kept, cut or spilled. */
+static void takes_a_network_without_parameters(void **state) {
+    (void)state;
+    const dv_pooling_options half = {.window = dv_window_square(2, 2, 0)};
+    for (size_t i = 0; dv_method_name_at(i); i++) {
+        dv_plan_options options = dv_plan_options_default();
+        dv_graph *graph;
+        dv_plan *plan;
+        options.method = dv_method_name_at(i);
+        assert_ok(dv_graph_new(DV_F32, 2, &graph, &error));
+        dv_value x = dv_graph_input(graph, 3, 2, (const size_t[]){4, 4});
+        x = dv_graph_relu(graph, "relu", dv_graph_average_pooling(graph, "pool", x, &half));
+        assert_ok(dv_graph_finish(graph, x, &error));
+        assert_ok(dv_plan_new(graph, &options, &plan, &error));
+        assert_int_equal(dv_plan_totals(plan).activations, 0);
+        dv_plan_free(plan);
+        dv_graph_free(graph);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_options),
         cmocka_unit_test(tells_what_is_wrong),
+        cmocka_unit_test(takes_a_network_without_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static dv_status choose(dv_plan *plan, dv_error *error) {
     int first = first_backward(plan), count = (int)plan->graph->layer_count - first;
     if (plan->method.options[SEGMENTS] > 0)
         cut_evenly(places + first, count, (size_t)plan->method.options[SEGMENTS]);
-    else
+    else if (count > 0) /* something has a backward */
         cut_best(places + first, count);
     replay_segments(plan, places, first);
     free(places);
