@@ -1,4 +1,5 @@
 /* Codes of the published baselines, against a reading of their definitions with PyTorch (golden/baselines.py). */
+#include "codec/acgc.h"
 #include "codec/blpa.h"
 #include "maps.h"
 
@@ -86,10 +87,42 @@ static void weights_below_zero(void **state) {
     guarded_free(other, bytes);
 }
 
+/* ---- AC-GC ------------------------------------------------------------------------------------ */
+
+static const double errors[] = {1e-2, 1e-4, 3e-6, 0.5, 1e-9}; /* allowed, by channel */
+
+static void check_acgc(bool is_signed, const int *widths, const int *codes) {
+    float src[COUNT], dst[COUNT], most[CHANNELS];
+    dv_channel_code by[CHANNELS];
+    uint8_t packed[4 * COUNT];
+    make_elements(src);
+    for (size_t i = 0; !is_signed && i < COUNT; i++)
+        src[i] = fabsf(src[i]);
+    assert_true(dv_acgc_measure(&map, 1, src, most));
+    for (size_t c = 0; c < CHANNELS; c++) {
+        by[c] = dv_acgc_choose(most[c], errors[c], is_signed, 0);
+        assert_int_equal(by[c].width, widths[c]);
+    }
+    dv_acgc_encode(&map, by, is_signed, src, packed);
+    dv_acgc_decode(&map, by, is_signed, packed, dst);
+    for (size_t i = 0; i < COUNT; i++) {
+        double code = (double)dst[i] / (double)by[i % CHANNELS].step;
+        if (fabs(code - codes[i]) > 0.01 + 1e-6 * fabs(code))
+            fail_msg("code %g of element %zu: PyTorch has %d", code, i, codes[i]);
+    }
+}
+
+static void codes_of_acgc(void **state) {
+    (void)state;
+    check_acgc(true, acgc_signed_widths, acgc_signed_codes);
+    check_acgc(false, acgc_unsigned_widths, acgc_unsigned_codes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_of_blpa),
         cmocka_unit_test(weights_below_zero),
+        cmocka_unit_test(codes_of_acgc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

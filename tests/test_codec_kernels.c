@@ -21,6 +21,10 @@ static const char *const codecs[] = {
     "actnn:bits=5",
     "actnn:bits=7",
     "actnn:bits=8",
+    "acgc",
+    "acgc:bits=3",
+    "acgc:bits=7",
+    "acgc:bits=16",
 };
 
 enum { CODECS = sizeof codecs / sizeof *codecs };

@@ -30,7 +30,7 @@ static void tells_what_is_wrong(void **state) {
     static const struct {
         const char *text, *told;
     } cases[] = {
-        {"", "unknown method \"\": there are none, division, checkpoint, swap, bf16, blpa, actnn"},
+        {"", "unknown method \"\": there are none, division, checkpoint, swap, bf16, blpa, actnn, acgc"},
         {"divisio", "unknown method \"divisio\""},
         {"none:bits=2", "none: unknown option \"bits\": it takes none"},
         {"division:", "division: no option after a colon or comma"},

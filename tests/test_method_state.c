@@ -175,6 +175,7 @@ static void check_resumed(const char *method) {
 static void methods_that_learn_go_on(void **state) {
     (void)state;
     check_resumed("actnn");
+    check_resumed("acgc");
     check_resumed("actnn:level=L4,bits=3");
 }
 

@@ -40,9 +40,17 @@ static const struct {
     bool learns; /* a step depends on those before */
     double distance;
 } other_methods[] = {
-    {"bf16", false, 0.05},        {"blpa:bits=8", false, 0.5},         {"blpa", false, INFINITY},
-    {"actnn:level=L0", false, 0}, {"actnn:level=L1", false, INFINITY}, {"actnn:level=L2", false, INFINITY},
-    {"actnn", true, INFINITY},    {"actnn:bits=8", true, 0.2},         {"actnn:level=L4", true, INFINITY},
+    {"bf16", false, 0.05},
+    {"blpa:bits=8", false, 0.5},
+    {"blpa", false, INFINITY},
+    {"actnn:level=L0", false, 0},
+    {"actnn:level=L1", false, INFINITY},
+    {"actnn:level=L2", false, INFINITY},
+    {"actnn", true, INFINITY},
+    {"actnn:bits=8", true, 0.2},
+    {"actnn:level=L4", true, INFINITY},
+    {"acgc", true, 0.3},
+    {"acgc:bits=4,eps_bits=4", true, INFINITY},
 };
 enum { OTHER_METHODS = sizeof other_methods / sizeof *other_methods };
 

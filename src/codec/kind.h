@@ -34,7 +34,7 @@ typedef struct dv_codec_kind {
 } dv_codec_kind;
 
 extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits, dv_codec_bf16, dv_codec_blpa,
-    dv_codec_actnn;
+    dv_codec_actnn, dv_codec_acgc;
 
 /* dv_codec_decode_images of the mask alone, for codecs that have decode_mask. */
 dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,

@@ -10,11 +10,11 @@
 #include <string.h>
 
 extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint, dv_method_swap, dv_method_bf16,
-    dv_method_blpa, dv_method_actnn;
+    dv_method_blpa, dv_method_actnn, dv_method_acgc;
 
 static const dv_method_kind *const kinds[] = {
     &dv_method_none, &dv_method_division, &dv_method_checkpoint, &dv_method_swap,
-    &dv_method_bf16, &dv_method_blpa,     &dv_method_actnn,
+    &dv_method_bf16, &dv_method_blpa,     &dv_method_actnn,      &dv_method_acgc,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

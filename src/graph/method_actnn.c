@@ -35,14 +35,10 @@ static int level_of(const dv_plan *plan) {
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-static bool reads_to_weigh(const dv_plan *plan, int layer, dv_value value) {
-    return dv_plan_reads(plan, layer, value) && !plan->graph->layers[layer].layer.kind->normalises;
-}
-
 bool dv_groups_weighs(const dv_plan *plan, dv_value value) {
     const dv_graph_value *v = &plan->graph->values[value];
     for (int i = v->producer + 1; i <= v->last_user; i++)
-        if (reads_to_weigh(plan, i, value))
+        if (dv_plan_weighs(plan, i, value))
             return true;
     return false;
 }
@@ -117,12 +113,10 @@ static void observe(const dv_observation *seen, float *state) {
     const dv_graph_layer *node = &plan->graph->layers[seen->layer];
     for (size_t k = 0; !seen->done && k < node->layer.input_count; k++) {
         dv_value value = node->inputs[k];
-        if (!reads_to_weigh(plan, seen->layer, value) || !is_in_groups(plan, value))
+        if (!dv_plan_weighs(plan, seen->layer, value) || !is_in_groups(plan, value))
             continue;
         float *weight = state + plan->values[value].state_at + DV_GROUPS_GRADIENT;
-        bool begins = true;
-        for (int i = seen->layer + 1; i <= plan->graph->values[value].last_user; i++)
-            begins = begins && !reads_to_weigh(plan, i, value);
+        bool begins = dv_plan_first_to_weigh(plan, seen->layer, value);
         *weight = (float)weight_of(seen) + (begins ? 0 : *weight);
     }
 }

@@ -60,6 +60,17 @@ bool dv_plan_reads(const dv_plan *plan, int layer, dv_value value) {
     return false;
 }
 
+bool dv_plan_weighs(const dv_plan *plan, int layer, dv_value value) {
+    return dv_plan_reads(plan, layer, value) && !plan->graph->layers[layer].layer.kind->normalises;
+}
+
+bool dv_plan_first_to_weigh(const dv_plan *plan, int layer, dv_value value) {
+    for (int i = layer + 1; i <= plan->graph->values[value].last_user; i++)
+        if (dv_plan_weighs(plan, i, value))
+            return false;
+    return dv_plan_weighs(plan, layer, value);
+}
+
 /* ---- how it survives ------------------------------------------------------------------------- */
 
 void dv_plan_keep(dv_plan *plan, dv_value value, const dv_keeper *keeper) {

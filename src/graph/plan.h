@@ -148,6 +148,11 @@ dv_status dv_plan_needs(dv_plan *plan, dv_error *error);
 /* Whether the backward of a layer itself reads the numbers of a value. */
 bool dv_plan_reads(const dv_plan *plan, int layer, dv_value value);
 
+/* ... and is not a norm: noise in the value is then noise in the gradient of a weight. The first to do so in backward.
+ */
+bool dv_plan_weighs(const dv_plan *plan, int layer, dv_value value);
+bool dv_plan_first_to_weigh(const dv_plan *plan, int layer, dv_value value);
+
 /* Adds readers of a value's numbers, or of its mask: for methods and keepers. */
 void dv_plan_ask(dv_plan *plan, dv_value value, dv_readers readers);
 void dv_plan_ask_mask(dv_plan *plan, dv_value value, dv_readers readers);

@@ -111,6 +111,24 @@ typedef struct dv_group {
     uint16_t minimum, range;
 } dv_group;
 
+/* How a channel becomes codes of `acgc`: x / step, to the nearest, in `width` bits, 2 to 17. */
+typedef struct dv_channel_code {
+    float step;
+    uint32_t width;
+} dv_channel_code;
+
+enum { DV_CHANNELS_TOGETHER = 16, DV_WIDTH_MOST = 17 };
+
+/* Bytes of a channel's codes: chunks of fields as above, and before them fields of 16 bits; the last chunk as long as
+ * it is. */
+static inline size_t dv_wide_fields_bytes(size_t elements, uint32_t width) {
+    return (width & 16 ? 2 * elements : 0) + dv_fields_bytes(elements, (int)(width & 15));
+}
+
+static inline size_t dv_channel_bytes(size_t pixels, uint32_t width) {
+    return pixels / DV_CHUNK * dv_wide_fields_bytes(DV_CHUNK, width) + dv_wide_fields_bytes(pixels % DV_CHUNK, width);
+}
+
 typedef struct dv_codec_kernels {
     /* Packs a tile whose first element is at `src`. False if it holds NaN, infinity, numbers
      * beyond DV_VALUE_LIMIT or such whose sums overflow; the record is then undefined. */
@@ -143,6 +161,16 @@ typedef struct dv_codec_kernels {
                           uint8_t *codes);
     void (*groups_decode)(const dv_code_tile *tile, const dv_group *groups, const uint8_t *codes, void *dst);
 
+    /* most[c] becomes the largest magnitude in channel c, if that is larger. False if any element is not finite. */
+    bool (*channels_measure)(const dv_code_tile *tile, const void *src, float *most);
+
+    /* Codes of at most DV_CHANNELS_TOGETHER channels, each to its own place; of numbers that are not below zero, or of
+     * signed ones. */
+    void (*channels_encode)(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed, const void *src,
+                            uint8_t *const *codes);
+    void (*channels_decode)(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed,
+                            const uint8_t *const *codes, void *dst);
+
     void (*to_f32)(dv_type type, const void *src, size_t count, float *dst);
 } dv_codec_kernels;
 
@@ -162,6 +190,15 @@ static inline float dv_fixed_scale(float step, int bits) {
  * behind the unit rounds to the nearest. */
 static inline float dv_fixed_offset(float minimum, float scale) {
     return scale > 0 ? minimum - 0.5f / scale : minimum;
+}
+
+/* The lowest code of a channel, and the highest. */
+static inline float dv_lowest_code(uint32_t width, bool is_signed) {
+    return is_signed ? -(float)(UINT32_C(1) << (width - 1)) : 0.0f;
+}
+
+static inline float dv_highest_code(uint32_t width, bool is_signed) {
+    return (float)((UINT32_C(1) << (width - (is_signed ? 1 : 0))) - 1);
 }
 
 /* The step of a group's codes. None is so small that its scale is not finite; a group of one number has none. */

@@ -220,5 +220,8 @@ const dv_codec_kernels dv_codec_kernels_reference = {
     .groups_measure = dv_reference_groups_measure,
     .groups_encode = dv_reference_groups_encode,
     .groups_decode = dv_reference_groups_decode,
+    .channels_measure = dv_reference_channels_measure,
+    .channels_encode = dv_reference_channels_encode,
+    .channels_decode = dv_reference_channels_decode,
     .to_f32 = to_f32,
 };

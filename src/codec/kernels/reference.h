@@ -46,5 +46,10 @@ bool dv_reference_groups_measure(const dv_code_tile *tile, const void *src, dv_g
 void dv_reference_groups_encode(const dv_code_tile *tile, dv_random key, const dv_group *groups, const void *src,
                                 uint8_t *codes);
 void dv_reference_groups_decode(const dv_code_tile *tile, const dv_group *groups, const uint8_t *codes, void *dst);
+bool dv_reference_channels_measure(const dv_code_tile *tile, const void *src, float *most);
+void dv_reference_channels_encode(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed, const void *src,
+                                  uint8_t *const *codes);
+void dv_reference_channels_decode(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed,
+                                  const uint8_t *const *codes, void *dst);
 
 #endif

@@ -133,3 +133,93 @@ void dv_reference_groups_decode(const dv_code_tile *tile, const dv_group *groups
         dv_store_element(tile->type, dst, place, dv_bf16_to_f32(group->minimum) + step * code);
     }
 }
+
+/* ---- channels of different widths -------------------------------------------------------------- */
+
+bool dv_reference_channels_measure(const dv_code_tile *tile, const void *src, float *most) {
+    bool finite = true;
+    for (size_t i = 0; i < tile->channels * tile->pixels; i++) {
+        size_t c, pixel;
+        float x = fabsf(dv_load_element(tile->type, src, place_of(tile, i, &c, &pixel)));
+        most[c] = x > most[c] ? x : most[c];
+        finite = finite && isfinite(x);
+    }
+    return finite;
+}
+
+/* Where the field of code `within` of a chunk of `count` is: its byte, and how far up. */
+static uint8_t *field_place(uint8_t *chunk, size_t count, int field, size_t within, unsigned *shift) {
+    size_t bytes = dv_chunk_bytes(count, field);
+    *shift = (unsigned)(within / bytes) * (unsigned)field;
+    return chunk + within % bytes;
+}
+
+static size_t chunk_count(const dv_code_tile *tile, size_t pixel) {
+    size_t rest = tile->pixels - pixel / DV_CHUNK * DV_CHUNK;
+    return rest < DV_CHUNK ? rest : DV_CHUNK;
+}
+
+static void put_wide_code(const dv_code_tile *tile, uint8_t *codes, uint32_t width, size_t pixel, uint32_t code) {
+    size_t count = chunk_count(tile, pixel), within = pixel % DV_CHUNK;
+    uint8_t *chunk = codes + pixel / DV_CHUNK * dv_wide_fields_bytes(DV_CHUNK, width);
+    if (width & 16) {
+        chunk[2 * within] = (uint8_t)code;
+        chunk[2 * within + 1] = (uint8_t)(code >> 8);
+        chunk += 2 * count;
+        code >>= 16;
+    }
+    for (int field = 8; field > 0; field /= 2) {
+        unsigned shift;
+        if (!(width & (uint32_t)field))
+            continue;
+        uint8_t *byte = field_place(chunk, count, field, within, &shift);
+        *byte = (uint8_t)((shift ? *byte : 0) | (code & ((1u << field) - 1)) << shift);
+        chunk += dv_chunk_bytes(count, field);
+        code >>= field;
+    }
+}
+
+static uint32_t get_wide_code(const dv_code_tile *tile, const uint8_t *codes, uint32_t width, size_t pixel) {
+    size_t count = chunk_count(tile, pixel), within = pixel % DV_CHUNK;
+    const uint8_t *chunk = codes + pixel / DV_CHUNK * dv_wide_fields_bytes(DV_CHUNK, width);
+    uint32_t code = 0;
+    unsigned done = 0;
+    if (width & 16) {
+        code = chunk[2 * within] | (uint32_t)chunk[2 * within + 1] << 8;
+        chunk += 2 * count;
+        done = 16;
+    }
+    for (int field = 8; field > 0; field /= 2) {
+        unsigned shift;
+        if (!(width & (uint32_t)field))
+            continue;
+        const uint8_t *byte = field_place((uint8_t *)chunk, count, field, within, &shift);
+        code |= (uint32_t)(*byte >> shift & ((1u << field) - 1)) << done;
+        chunk += dv_chunk_bytes(count, field);
+        done += (unsigned)field;
+    }
+    return code;
+}
+
+void dv_reference_channels_encode(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed, const void *src,
+                                  uint8_t *const *codes) {
+    for (size_t pixel = 0; pixel < tile->pixels; pixel++)
+        for (size_t c = 0; c < tile->channels; c++) {
+            size_t place = tile->layout == DV_NHWC ? pixel * tile->pixel_stride + c : c * tile->pixels + pixel;
+            float low = dv_lowest_code(by[c].width, is_signed), high = dv_highest_code(by[c].width, is_signed);
+            float x = dv_load_element(tile->type, src, place) * (1 / by[c].step);
+            x = x > low ? x : low;
+            x = x < high ? x : high;
+            put_wide_code(tile, codes[c], by[c].width, pixel, (uint32_t)((int32_t)rintf(x) - (int32_t)low));
+        }
+}
+
+void dv_reference_channels_decode(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed,
+                                  const uint8_t *const *codes, void *dst) {
+    for (size_t pixel = 0; pixel < tile->pixels; pixel++)
+        for (size_t c = 0; c < tile->channels; c++) {
+            size_t place = tile->layout == DV_NHWC ? pixel * tile->pixel_stride + c : c * tile->pixels + pixel;
+            float code = (float)get_wide_code(tile, codes[c], by[c].width, pixel);
+            dv_store_element(tile->type, dst, place, (code + dv_lowest_code(by[c].width, is_signed)) * by[c].step);
+        }
+}

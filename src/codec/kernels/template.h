@@ -744,6 +744,9 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
 #include "codec/kernels/template_codes.h"
 #include "codec/kernels/template_groups.h"
 
+/* ---- channels of different widths ------------------------------------------------------------ */
+#include "codec/kernels/template_channels.h"
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
@@ -767,5 +770,8 @@ const dv_codec_kernels DV_KERNELS = {
     .groups_measure = groups_measure,
     .groups_encode = groups_encode,
     .groups_decode = groups_decode,
+    .channels_measure = channels_measure,
+    .channels_encode = channels_encode,
+    .channels_decode = channels_decode,
     .to_f32 = to_f32,
 };

@@ -1,0 +1,157 @@
+/* Channels with steps and widths of their own. As a codec by itself, all channels have the same width, and steps that
+ * reach from the largest number of an image to its negative. */
+#include "codec/acgc.h"
+
+#include "base/status.h"
+#include "codec/code_tiles.h"
+
+#include <division/tools/option.h>
+#include <math.h>
+#include <string.h>
+
+enum { OPTION_BITS };
+
+static const dv_option options[] = {
+    [OPTION_BITS] = {"bits", "N", "bits of a code", DV_INTEGER_IN(OPTION_BITS, 3, 16), .preset = "8"},
+};
+
+#define HAIR 1e-6f
+
+static size_t pixels_of(const dv_map *map) {
+    return dv_map_image_elements(map) / map->channels;
+}
+
+static const char *image_at(const dv_map *map, const void *images, size_t n) {
+    return (const char *)images + n * dv_map_image_elements(map) * dv_type_bytes(map->type);
+}
+
+/* ---- steps and widths ------------------------------------------------------------------------- */
+
+dv_channel_code dv_acgc_choose(float most, double error, bool is_signed, int fewer) {
+    double reach = (double)(most + HAIR), fbits = trunc(-0.5 * log2(error) + log2(reach) - 1);
+    fbits = fmax(1, fmin(fbits, 15) - fewer);
+    return (dv_channel_code){(float)ldexp(reach, -(int)fbits - 1), (uint32_t)fbits + (is_signed ? 2 : 1)};
+}
+
+/* Images share one tile of channels after the other; the largest of all does not depend on who finds it. */
+bool dv_acgc_measure(const dv_map *map, size_t count, const void *images, float *most) {
+    const dv_codec_kernels *kernels = dv_codec_kernels_current();
+    int finite = 1;
+    memset(most, 0, map->channels * sizeof *most);
+    for (size_t t = 0; t < dv_code_tiles(map); t++) {
+        const dv_code_tile tile = dv_code_tile_at(map, 8, t);
+        size_t begin = dv_code_tile_first(map, t) * dv_type_bytes(map->type);
+#pragma omp parallel reduction(&& : finite)
+        {
+            float found[DV_TILE_CHANNELS] = {0};
+#pragma omp for schedule(static)
+            for (size_t n = 0; n < count; n++)
+                finite = kernels->channels_measure(&tile, image_at(map, images, n) + begin, found) && finite;
+#pragma omp critical(dv_acgc_measure)
+            for (size_t c = 0; c < tile.channels; c++) {
+                float *largest = &most[t * DV_TILE_CHANNELS + c];
+                *largest = found[c] > *largest ? found[c] : *largest;
+            }
+        }
+    }
+    return finite;
+}
+
+/* ---- images ----------------------------------------------------------------------------------- */
+
+size_t dv_acgc_bytes(const dv_map *map, const dv_channel_code *by) {
+    size_t bytes = 0;
+    for (size_t c = 0; c < map->channels; c++)
+        bytes += dv_channel_bytes(pixels_of(map), by[c].width);
+    return bytes;
+}
+
+/* A few channels from `first` on, and where their codes are: moves `codes` on behind them. */
+static dv_code_tile channels_from(const dv_map *map, size_t first, const dv_channel_code *by, uint8_t **codes,
+                                  uint8_t *places[DV_CHANNELS_TOGETHER]) {
+    size_t left = map->channels - first;
+    dv_code_tile tile = {.type = map->type,
+                         .layout = map->layout,
+                         .channels = left < DV_CHANNELS_TOGETHER ? left : DV_CHANNELS_TOGETHER,
+                         .pixel_stride = map->channels,
+                         .pixels = pixels_of(map)};
+    for (size_t c = 0; c < tile.channels; c++) {
+        places[c] = *codes;
+        *codes += dv_channel_bytes(tile.pixels, by[first + c].width);
+    }
+    return tile;
+}
+
+static size_t first_element(const dv_map *map, size_t channel) {
+    return channel * (map->layout == DV_NHWC ? 1 : pixels_of(map)) * dv_type_bytes(map->type);
+}
+
+void dv_acgc_encode(const dv_map *map, const dv_channel_code *by, bool is_signed, const void *image, uint8_t *codes) {
+    for (size_t c = 0; c < map->channels; c += DV_CHANNELS_TOGETHER) {
+        uint8_t *places[DV_CHANNELS_TOGETHER];
+        dv_code_tile tile = channels_from(map, c, by, &codes, places);
+        dv_codec_kernels_current()->channels_encode(&tile, by + c, is_signed,
+                                                    (const char *)image + first_element(map, c), places);
+    }
+}
+
+void dv_acgc_decode(const dv_map *map, const dv_channel_code *by, bool is_signed, const uint8_t *codes, void *image) {
+    uint8_t *at = (uint8_t *)codes;
+    for (size_t c = 0; c < map->channels; c += DV_CHANNELS_TOGETHER) {
+        uint8_t *places[DV_CHANNELS_TOGETHER];
+        dv_code_tile tile = channels_from(map, c, by, &at, places);
+        dv_codec_kernels_current()->channels_decode(&tile, by + c, is_signed, (const uint8_t *const *)places,
+                                                    (char *)image + first_element(map, c));
+    }
+}
+
+/* ---- the codec --------------------------------------------------------------------------------- */
+
+static size_t record_bytes(const dv_codec *codec, const dv_map *map) {
+    uint32_t width = (uint32_t)codec->options[OPTION_BITS];
+    return map->channels * (sizeof(dv_channel_code) + dv_channel_bytes(pixels_of(map), width));
+}
+
+/* Leaves steps and widths at the head of a record: of magnitudes, which are where steps will be. */
+static void choose_all(const dv_codec_call *call, dv_channel_code *head, const float *most) {
+    int width = call->codec->options[OPTION_BITS];
+    for (size_t c = call->map->channels; c-- > 0;) /* from behind: magnitudes lie at the head, and are half as long */
+        head[c] = (dv_channel_code){(float)ldexp((double)(most[c] + HAIR), 1 - width), (uint32_t)width};
+}
+
+static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
+    const dv_map *map = call->map;
+    int finite = 1;
+    for (size_t n = 0; n < call->count; n++) {
+        float *most = (float *)(void *)(records + n * call->record_bytes);
+        finite = dv_acgc_measure(map, 1, image_at(map, elements, n), most) && finite;
+        choose_all(call, (dv_channel_code *)(void *)most, most);
+    }
+#pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)
+    for (size_t n = 0; n < call->count; n++) {
+        dv_channel_code *head = (dv_channel_code *)(void *)(records + n * call->record_bytes);
+        dv_acgc_encode(map, head, true, image_at(map, elements, n), (uint8_t *)(head + map->channels));
+    }
+    return finite ? DV_OK : dv_codec_fail_nonfinite(call, elements, error);
+}
+
+static dv_status decode(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error) {
+    (void)error;
+    const dv_map *map = call->map;
+#pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)
+    for (size_t n = 0; n < call->count; n++) {
+        const dv_channel_code *head = (const dv_channel_code *)(const void *)(records + n * call->record_bytes);
+        dv_acgc_decode(map, head, true, (const uint8_t *)(head + map->channels), (void *)image_at(map, elements, n));
+    }
+    return DV_OK;
+}
+
+const dv_codec_kind dv_codec_acgc = {
+    .name = "acgc",
+    .help = "each channel to the nearest multiple of a step of its own",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .record_bytes = record_bytes,
+    .encode = encode,
+    .decode = decode,
+};
