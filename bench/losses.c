@@ -84,9 +84,9 @@ static void fill(dv_run *run, size_t batch, uint64_t number) {
 static dv_status start(training *t, const char *network, dv_type type, size_t side, const char *method, size_t batch,
                        dv_error *error) {
     dv_plan_options options = dv_plan_options_default();
-    dv_sgd_options sgd = dv_sgd_options_default();
     options.method = method;
-    options.optimizer_slots = dv_sgd_slots(&sgd);
+    options.optimizer = "sgd:momentum=0.9,decay=5e-4";
+    options.gradients = DV_GRADIENTS_TRANSIENT;
     dv_status status = strcmp(network, "dropout") == 0
                            ? build_dropout(type, batch, side ? side : 32, &t->graph, error)
                            : dv_model_build(network, type, batch, CLASSES, side, &t->graph, error);
@@ -96,16 +96,14 @@ static dv_status start(training *t, const char *network, dv_type type, size_t si
 }
 
 static dv_status train(dv_run *run, size_t batch, uint64_t steps, dv_error *error) {
-    dv_sgd_options sgd = dv_sgd_options_default();
     dv_step_result result;
     dv_status status = DV_OK;
     for (uint64_t step = 0; step < steps && status == DV_OK; step++) {
         fill(run, batch, step);
-        status = dv_run_train(run, &(dv_step){.batch = step, .label_smoothing = 0.1F}, &result, error);
-        if (status != DV_OK)
-            break;
-        dv_sgd_step(&sgd, 0.02, run);
-        printf("%a\n", result.loss);
+        const dv_step told = {.batch = step, .label_smoothing = 0.1F, .rate = 0.02, .update = step};
+        status = dv_run_train(run, &told, &result, error);
+        if (status == DV_OK)
+            printf("%a\n", result.loss);
     }
     if (status == DV_OK) {
         fill(run, batch, 0);

@@ -172,14 +172,12 @@ static dv_graph *unet(void) {
 
 /* One step; returns its loss. */
 static double step(dv_run *run, uint64_t number, double rate) {
-    const dv_sgd_options sgd = dv_sgd_options_default();
     dv_step_result result;
     dv_error error;
     fill(run, number * BATCH);
-    check(dv_run_forward(run, &(dv_step){.batch = number}, &error), &error);
+    check(dv_run_forward(run, &(dv_step){.batch = number, .rate = rate, .update = number}, &error), &error);
     check(dv_run_loss(run, &result, &error), &error);
     check(dv_run_backward(run, &error), &error);
-    dv_sgd_step(&sgd, rate, run);
     return result.loss;
 }
 
@@ -247,6 +245,8 @@ int main(int count, char **arguments) {
     }
     dv_graph *graph = unet();
     options.method = count > 2 ? arguments[2] : "division";
+    options.optimizer = "sgd:momentum=0.9,decay=5e-4";
+    options.gradients = DV_GRADIENTS_TRANSIENT; /* backward updates the weights */
     check(dv_plan_new(graph, &options, &plan, &error), &error);
     check(dv_run_new(plan, 1, &run, &error), &error);
     dv_plan_summary bytes = dv_plan_totals(plan);

@@ -121,7 +121,8 @@ static void train_and_load(const char *path) {
     dv_plan_options planned = dv_plan_options_default();
     options.epochs = 2;
     planned.method = "division:bits=4";
-    planned.optimizer_slots = 1;
+    planned.optimizer = "sgd";
+    planned.gradients = DV_GRADIENTS_TRANSIENT;
     dv_plan *plan;
     dv_run *run, *loaded;
     need(dv_plan_new(graph, &planned, &plan, &error));

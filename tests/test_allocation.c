@@ -100,26 +100,29 @@ static void fill_images(dv_run *run) {
 }
 
 static void step(dv_run *run, uint64_t number) {
-    const dv_sgd_options sgd = dv_sgd_options_default();
     dv_step_result result;
     fill_images(run);
     const dv_map *logits = dv_run_logits_map(run);
     for (size_t i = 0; i < dv_map_elements(logits) / logits->channels; i++)
         dv_run_labels(run)[i] = (int32_t)(i % logits->channels);
-    assert_fine(dv_run_forward(run, &(dv_step){.batch = number}, &error));
+    assert_fine(dv_run_forward(run, &(dv_step){.batch = number, .rate = 0.01, .update = number}, &error));
     assert_fine(dv_run_loss(run, &result, &error));
     assert_fine(dv_run_backward(run, &error));
-    dv_sgd_step(&sgd, 0.01, run);
+    if (dv_run_gradients(run) == DV_GRADIENTS_KEPT)
+        assert_fine(dv_run_update(run, 0.01, number, &error));
     fill_images(run);
     assert_fine(dv_run_predict(run, &error));
 }
 
 /* Allocations of two steps, after a first one. Takes the graph. */
-static long allocations_of_training(dv_graph *graph, const char *method) {
+static long allocations_of_training(dv_graph *graph, const char *method, const char *optimizer, int kept) {
     dv_plan_options options = dv_plan_options_default();
     dv_plan *plan;
     dv_run *run;
     options.method = method;
+    options.optimizer = optimizer;
+    options.gradients = kept ? DV_GRADIENTS_KEPT : DV_GRADIENTS_TRANSIENT;
+    options.clip = kept ? 1 : 0;
     assert_fine(dv_plan_new(graph, &options, &plan, &error));
     assert_fine(dv_run_new(plan, 1, &run, &error));
     step(run, 0);
@@ -138,6 +141,7 @@ static void training_allocates_nothing(void **state) {
     (void)state;
     static const char *const methods[] = {"none", "division", "division:recompute=norms"};
     static const char *const networks[] = {"resnet20", "every kind", "maps"};
+    static const char *const optimizers[] = {"sgd", "adamw", "rmsprop:momentum=0.9,centered=yes"};
     for (int way = 0; way < 18; way++) {
         dv_type type = way & 1 ? DV_BF16 : DV_F32;
         const char *method = methods[way / 6];
@@ -147,7 +151,7 @@ static void training_allocates_nothing(void **state) {
             graph = every_kind(type, network == 2);
         else
             assert_fine(dv_model_build("resnet20", type, 2, 10, 16, &graph, &error));
-        long count = allocations_of_training(graph, method);
+        long count = allocations_of_training(graph, method, optimizers[way % 3], way / 3 % 2);
         if (count)
             fail_msg("%s, %s, %s: %ld allocations", networks[network], method, dv_type_name(type), count);
     }

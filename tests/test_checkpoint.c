@@ -16,9 +16,9 @@ typedef struct fixture {
     dv_run *run;
 } fixture;
 
-static fixture fixture_new(uint64_t seed, size_t classes, int slots, int average) {
+static fixture fixture_new(uint64_t seed, size_t classes, const char *optimizer, int average) {
     fixture f;
-    dv_plan_options options = {.method = "none", .optimizer_slots = slots, .average = average};
+    dv_plan_options options = {.method = "none", .optimizer = optimizer, .average = average};
     assert_ok(dv_graph_new(DV_F32, BATCH, &f.graph, &error));
     dv_value x = dv_graph_input(f.graph, 3, 2, (const size_t[]){SIDE, SIDE});
     x = dv_graph_convolution(
@@ -38,14 +38,21 @@ static void fixture_free(fixture *f) {
     dv_graph_free(f->graph);
 }
 
+static size_t slots_of(const dv_run *run) {
+    size_t count = 0;
+    while (dv_optimizer_slot_at(dv_run_optimizer(run), count) != NULL)
+        count++;
+    return count;
+}
+
 /* Numbers that differ everywhere into all arrays. */
 static void fill(fixture *f, float start) {
     const dv_run_parameter *p;
     for (size_t i = 0; (p = dv_run_parameter_at(f->run, i)) != NULL; i++)
         for (size_t k = 0; k < p->count; k++) {
             p->data[k] = start++;
-            if (p->optimizer != NULL)
-                p->optimizer[k] = start++;
+            for (size_t s = 0; p->optimizer != NULL && s < slots_of(f->run); s++)
+                p->optimizer[s * p->count + k] = start++;
             if (p->average != NULL)
                 p->average[k] = start++;
         }
@@ -61,7 +68,7 @@ static void assert_same(const fixture *a, const fixture *b) {
     for (size_t i = 0; (one = dv_run_parameter_at(a->run, i)) != NULL; i++) {
         other = dv_run_parameter_at(b->run, i);
         assert_same_array(one->name, one->data, other->data, one->count);
-        assert_same_array(one->name, one->optimizer, other->optimizer, one->count);
+        assert_same_array(one->name, one->optimizer, other->optimizer, slots_of(a->run) * one->count);
         assert_same_array(one->name, one->average, other->average, one->count);
     }
 }
@@ -84,10 +91,16 @@ static dv_checkpoint *open_checkpoint(const char *path) {
     return checkpoint;
 }
 
+static const char *const optimizers[] = {"sgd:momentum=0", "sgd", "adamw", "rmsprop",
+                                         "rmsprop:momentum=0.5,centered=1"};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+
 static void test_round_trip(void **state) {
     char path[FOLDER_PATH_BYTES];
-    for (int variant = 0; variant < 4; variant++) {
-        fixture a = fixture_new(1, 7, variant & 1, variant >> 1), b = fixture_new(2, 7, variant & 1, variant >> 1);
+    for (int variant = 0; variant < 2 * OPTIMIZERS; variant++) {
+        const char *optimizer = optimizers[variant >> 1];
+        int average = variant & 1;
+        fixture a = fixture_new(1, 7, optimizer, average), b = fixture_new(2, 7, optimizer, average);
         const dv_note note = {"model", "a \"model\""};
         fill(&a, 1);
         assert_ok(dv_checkpoint_write(folder_path(state, "c", path),
@@ -99,7 +112,7 @@ static void test_round_trip(void **state) {
         assert_memory_equal(&read, &some_state, sizeof read);
         assert_string_equal(dv_checkpoint_note(checkpoint, "model"), "a \"model\"");
         assert_string_equal(dv_checkpoint_note(checkpoint, "format"), "pt");
-        assert_int_equal(dv_checkpoint_has_averages(checkpoint), variant >> 1);
+        assert_int_equal(dv_checkpoint_has_averages(checkpoint), average);
         dv_checkpoint_close(checkpoint);
         fixture_free(&a);
         fixture_free(&b);
@@ -109,7 +122,7 @@ static void test_round_trip(void **state) {
 /* Nothing tested yet is NaN, and stays it. */
 static void test_state_of_the_start(void **state) {
     char path[FOLDER_PATH_BYTES];
-    fixture a = fixture_new(1, 7, 1, 0);
+    fixture a = fixture_new(1, 7, "sgd", 0);
     dv_train_state start = dv_train_state_default(), read;
     start.steps_per_epoch = 3;
     assert_ok(dv_checkpoint_write(folder_path(state, "c", path),
@@ -124,7 +137,7 @@ static void test_state_of_the_start(void **state) {
 /* Weights alone: those of training, or their averages; from a checkpoint of training either as well. */
 static void test_weights(void **state) {
     char path[FOLDER_PATH_BYTES];
-    fixture a = fixture_new(1, 7, 1, 1), b = fixture_new(2, 7, 1, 0);
+    fixture a = fixture_new(1, 7, "sgd", 1), b = fixture_new(2, 7, "sgd", 0);
     fill(&a, 1);
     for (int averages = 0; averages < 2; averages++)
         for (int training = 0; training < 2; training++) {
@@ -180,7 +193,7 @@ static void test_other_classes(void **state) {
     static const char *const expected[] = {"missing: norm.bias [5]",
                                            "other shape: fc.weight is [9, 5], should be [7, 5]",
                                            "other shape: fc.bias is [9], should be [7]", "unexpected: fc2.bias [2]"};
-    fixture a = fixture_new(1, 7, 1, 0), before = fixture_new(1, 7, 1, 0);
+    fixture a = fixture_new(1, 7, "sgd", 0), before = fixture_new(1, 7, "sgd", 0);
     told t = {0};
     dv_checkpoint_choice choice = {0};
     assert_ok(dv_safetensors_write(folder_path(state, "c", path), sources, 8, NULL, 0, &error));
@@ -211,16 +224,43 @@ static void test_other_classes(void **state) {
     fixture_free(&before);
 }
 
-/* Momentum and averages that a run needs and a checkpoint lacks are named. */
+/* A checkpoint that one optimizer left, another does not take. */
+static void test_other_optimizers(void **state) {
+    static const struct {
+        const char *was, *is, *words;
+    } cases[] = {
+        {"sgd", "adamw", "was trained with sgd: go on with that (--optimizer)"},
+        {"sgd:momentum=0", "adamw", "was trained with sgd"},
+        {NULL, "adamw", "was trained with sgd"}, /* from before checkpoints said so */
+        {"adamw", "sgd:momentum=0", "optimizer: sgd: "},
+        {"sgd:momentum=0", "sgd", "has no velocity: give sgd the options that it was trained with"},
+        {"rmsprop", "rmsprop:centered=1", "has no grad_avg: give rmsprop the options"},
+    };
+    char path[FOLDER_PATH_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture was = fixture_new(1, 7, cases[i].was, 0), is = fixture_new(1, 7, cases[i].is, 0);
+        dv_train_state read;
+        assert_ok(dv_checkpoint_write(folder_path(state, "c", path),
+                                      &(dv_checkpoint_content){.run = was.run, .state = &some_state}, &error));
+        dv_checkpoint *checkpoint = open_checkpoint(path);
+        assert_fails(dv_checkpoint_resume(checkpoint, is.run, &read, NULL, NULL, &error), DV_ERROR_OPTION,
+                     cases[i].words);
+        dv_checkpoint_close(checkpoint);
+        fixture_free(&was);
+        fixture_free(&is);
+    }
+}
+
+/* Averages that a run needs and a checkpoint lacks are named. */
 static void test_lacks(void **state) {
     char path[FOLDER_PATH_BYTES];
-    fixture plain = fixture_new(1, 7, 0, 0), all = fixture_new(1, 7, 1, 1);
+    fixture plain = fixture_new(1, 7, "sgd", 0), all = fixture_new(1, 7, "sgd", 1);
     dv_train_state read;
     assert_ok(dv_checkpoint_write(folder_path(state, "c", path),
                                   &(dv_checkpoint_content){.run = plain.run, .state = &some_state}, &error));
     dv_checkpoint *checkpoint = open_checkpoint(path);
     assert_fails(dv_checkpoint_resume(checkpoint, all.run, &read, NULL, NULL, &error), DV_ERROR_FORMAT,
-                 "12 missing, 0 unexpected, 0 of other shape (missing: optimizer.velocity.conv.weight [5, 3, 3, 3]");
+                 "7 missing, 0 unexpected, 0 of other shape (missing: average.conv.weight [5, 3, 3, 3]");
     dv_checkpoint_close(checkpoint);
     fixture_free(&plain);
     fixture_free(&all);
@@ -228,7 +268,7 @@ static void test_lacks(void **state) {
 
 static void test_bad_states(void **state) {
     char path[FOLDER_PATH_BYTES];
-    fixture a = fixture_new(1, 7, 0, 0);
+    fixture a = fixture_new(1, 7, NULL, 0);
     dv_train_state bad[3] = {some_state, some_state, some_state}, read;
     bad[0].steps_per_epoch = 0;
     bad[1].correct = 21;
@@ -260,6 +300,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_state_of_the_start, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_weights, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_other_classes, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(test_other_optimizers, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_lacks, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(test_bad_states, folder_new, folder_free),
     };

@@ -20,7 +20,7 @@ typedef struct fixture {
 
 static fixture *fixture_new(dv_type type, size_t batch) {
     fixture *f = calloc(1, sizeof *f);
-    dv_plan_options options = {.method = "none", .optimizer_slots = 1, .average = 1};
+    dv_plan_options options = {.method = "none", .optimizer = "sgd", .average = 1};
     assert_non_null(f);
     f->type = type;
     f->batch = batch;

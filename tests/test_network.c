@@ -89,7 +89,7 @@ static network network_of(dv_type type, const char *model, size_t batch, size_t 
     network n;
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
-    options.optimizer_slots = 0;
+    options.optimizer = NULL;
     assert_ok(dv_model_build(model, type, batch, 10, side, &n.graph, &error));
     assert_ok(dv_plan_new(n.graph, &options, &n.plan, &error));
     assert_ok(dv_run_new(n.plan, 1, &n.run, &error));

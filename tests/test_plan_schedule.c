@@ -182,23 +182,28 @@ static void fill_batch(dv_run *run, size_t classes) {
 }
 
 /* A run after a step. */
-static dv_run *run_after_step(dv_graph *graph, const char *method, const dv_guard_options *guard, double *loss) {
-    dv_plan *plan = plan_of(graph, method, 0, guard);
+static dv_run *run_after_step(dv_graph *graph, const char *method, dv_gradients gradients,
+                              const dv_guard_options *guard, double *loss) {
+    dv_plan_options options = dv_plan_options_default();
+    dv_plan *plan;
     dv_run *run;
     dv_step_result result;
+    options.method = method;
+    options.gradients = gradients;
+    assert_ok(dv_plan_new_guarded(graph, &options, guard, &plan, &error));
     assert_ok(dv_run_new(plan, 1, &run, &error));
     dv_plan_free(plan);
     fill_batch(run, graph->values[graph->logits].map.channels);
-    assert_ok(dv_run_train(run, &(dv_step){.batch = 3, .label_smoothing = 0.1f}, &result, &error));
+    assert_ok(dv_run_train(run, &(dv_step){.batch = 3, .label_smoothing = 0.1f, .rate = 0.1}, &result, &error));
     *loss = result.loss;
     return run;
 }
 
 /* With all that an operation is not listed to touch out of its reach, a step computes what it does otherwise. */
-static void check_hidden(const char *what, dv_graph *graph, const char *method) {
+static void check_hidden_with(const char *what, dv_graph *graph, const char *method, dv_gradients gradients) {
     double losses[2];
-    dv_run *plain = run_after_step(graph, method, &(dv_guard_options){0}, &losses[0]);
-    dv_run *hidden = run_after_step(graph, method, &(dv_guard_options){.hide = true}, &losses[1]);
+    dv_run *plain = run_after_step(graph, method, gradients, &(dv_guard_options){0}, &losses[0]);
+    dv_run *hidden = run_after_step(graph, method, gradients, &(dv_guard_options){.hide = true}, &losses[1]);
     const dv_run_parameter *p, *q;
     if (memcmp(&losses[0], &losses[1], sizeof losses[0]) != 0)
         fail_msg("%s, %s: a loss of %g, not %g", what, method, losses[1], losses[0]);
@@ -208,6 +213,11 @@ static void check_hidden(const char *what, dv_graph *graph, const char *method) 
             fail_msg("%s, %s: another %s", what, method, p->name);
     dv_run_free(plain);
     dv_run_free(hidden);
+}
+
+static void check_hidden(const char *what, dv_graph *graph, const char *method) {
+    check_hidden_with(what, graph, method, DV_GRADIENTS_KEPT);
+    check_hidden_with(what, graph, method, DV_GRADIENTS_TRANSIENT);
 }
 
 static void nothing_else_is_touched(void **state) {

@@ -54,6 +54,17 @@ static const struct {
 };
 enum { OTHER_METHODS = sizeof other_methods / sizeof *other_methods };
 
+/* One of all of them, by turns. */
+static const char *method_at(uint64_t turn) {
+    size_t i = (size_t)(turn % (EXACT_METHODS + PACKED_METHODS + OTHER_METHODS));
+    if (i < EXACT_METHODS)
+        return exact_methods[i];
+    i -= EXACT_METHODS;
+    return i < PACKED_METHODS ? packed_methods[i] : other_methods[i - PACKED_METHODS].text;
+}
+
+#define RATE 0.01 /* of learning */
+
 static const dv_guard_options unguarded = {0};
 static const dv_guard_options apart = {.zones = true, .apart = true, .fill = true, .pattern = 0xFF};
 
@@ -136,15 +147,19 @@ static void vary_parameters(const subject *s, running r) {
                 p->data[i] += 0.2f * roll_number(&of_statistics);
 }
 
-static running start(const subject *s, const char *method, const dv_guard_options *guard) {
+static running start_with(const subject *s, const dv_plan_options *options, const dv_guard_options *guard) {
     running r;
-    dv_plan_options options = dv_plan_options_default();
-    options.method = method;
-    options.freeze = s->freeze;
-    assert_ok(dv_plan_new_guarded(s->graph, &options, guard, &r.plan, &error));
+    assert_ok(dv_plan_new_guarded(s->graph, options, guard, &r.plan, &error));
     assert_ok(dv_run_new(r.plan, s->seed, &r.run, &error));
     vary_parameters(s, r);
     return r;
+}
+
+static running start(const subject *s, const char *method, const dv_guard_options *guard) {
+    dv_plan_options options = dv_plan_options_default();
+    options.method = method;
+    options.freeze = s->freeze;
+    return start_with(s, &options, guard);
 }
 
 static void stop(running r) {
@@ -173,7 +188,7 @@ static double step_on(const subject *s, running r, uint64_t images, uint64_t bat
         if (p->gradient)
             memset(p->gradient, 0, p->count * sizeof(float));
     dv_error error = {0};
-    if (dv_run_train(r.run, &(dv_step){.batch = batch}, &result, &error) != DV_OK)
+    if (dv_run_train(r.run, &(dv_step){.batch = batch, .rate = RATE, .update = batch}, &result, &error) != DV_OK)
         complain(s, "%s: a step fails: %s", r.plan->options.method, error.text);
     return result.loss;
 }
@@ -269,6 +284,30 @@ static void check_inference(const subject *s, running trained) {
     else if (a.loss != b.loss)
         complain(s, "%s: evaluated %.17g, and %.17g for inference alone", trained.plan->options.method, a.loss, b.loss);
     stop(other);
+}
+
+/* Parameters that are updated behind their backward become what gradients that are kept make of them. */
+static void check_transient(const subject *s, const char *method) {
+    static const char *const optimizers[] = {"sgd", "adamw", "rmsprop:momentum=0.9,centered=yes"};
+    dv_plan_options options = dv_plan_options_default();
+    options.method = method;
+    options.freeze = s->freeze;
+    options.optimizer = optimizers[s->seed % 3];
+    running kept = start_with(s, &options, &unguarded);
+    options.gradients = DV_GRADIENTS_TRANSIENT;
+    running transient = start_with(s, &options, s->seed % 2 ? &unguarded : &apart);
+    const dv_run_parameter *p, *q;
+    for (uint64_t batch = 0; batch < 2; batch++) {
+        double loss = step_on(s, kept, batch, batch), other_loss = step_on(s, transient, batch, batch);
+        assert_ok(dv_run_update(kept.run, RATE, batch, &error));
+        if (loss != other_loss)
+            complain(s, "%s: loss %.17g, and %.17g with transient gradients", method, loss, other_loss);
+    }
+    for (size_t k = 0; (p = dv_run_parameter_at(kept.run, k)) && (q = dv_run_parameter_at(transient.run, k)); k++)
+        if (memcmp(p->data, q->data, p->count * sizeof(float)) != 0)
+            complain(s, "%s, %s: another %s with transient gradients", method, options.optimizer, p->name);
+    stop(kept);
+    stop(transient);
 }
 
 /* How far gradients are from exact ones, of their norm: nothing, where they must be the same. */
@@ -618,6 +657,7 @@ static void check_graph(uint64_t seed) {
         check_method(&s, packed_methods[i], false, INFINITY);
     for (size_t i = 0; i < OTHER_METHODS; i++)
         check_method(&s, other_methods[i].text, other_methods[i].learns, other_methods[i].distance);
+    check_transient(&s, method_at(seed));
     for (uint64_t k = 0; s.type == DV_F32 && k < DIRECTIONS; k++)
         check_slope(&s, exact, k);
     if (s.type == DV_BF16)

@@ -1,6 +1,7 @@
 /* The loop: it learns, tells, stops where it should, goes on where it stopped, and gives the same bits again. */
 #include "check.h"
 
+#include <division/options.h>
 #include <division/train.h>
 #include <math.h>
 
@@ -32,7 +33,6 @@ typedef struct fixture {
 static void build(fixture *f, const char *method, size_t batch, layers with, const char *data) {
     dv_plan_options options = dv_plan_options_default();
     options.method = method;
-    options.optimizer_slots = dv_sgd_slots(&f->options.sgd);
     options.average = 1;
     assert_ok(dv_graph_new(DV_F32, batch, &f->graph, &error));
     dv_value x = dv_graph_input(f->graph, DV_DATA_CHANNELS, 2, (const size_t[]){SIDE, SIDE});
@@ -99,6 +99,18 @@ static fixture *fixture_with(const char *method, size_t batch, layers with, cons
     return f;
 }
 
+/* A plan for what the options have become, and a run of it. */
+static void plan_again(fixture *f, const char *method) {
+    dv_plan_options options = dv_plan_options_default();
+    char text[DV_OPTIMIZER_TEXT_BYTES];
+    dv_run_free(f->run);
+    dv_plan_free(f->plan);
+    assert_ok(dv_options_for_plan(&f->options, text, &options, &error));
+    options.method = method;
+    assert_ok(dv_plan_new(f->graph, &options, &f->plan, &error));
+    assert_ok(dv_run_new(f->plan, 5, &f->run, &error));
+}
+
 static fixture *fixture_new(const char *method) {
     return fixture_with(method, BATCH, NORM, DATA);
 }
@@ -131,8 +143,9 @@ static void copy_state(fixture *from, fixture *to) {
         other = dv_run_parameter_at(to->run, i);
         memcpy(other->data, one->data, one->count * sizeof(float));
         memcpy(other->average, one->average, one->count * sizeof(float));
-        if (one->optimizer != NULL)
-            memcpy(other->optimizer, one->optimizer, one->count * sizeof(float));
+        for (size_t slot = 0; one->optimizer != NULL && dv_optimizer_slot_at(dv_run_optimizer(from->run), slot); slot++)
+            memcpy(other->optimizer + slot * one->count, one->optimizer + slot * one->count,
+                   one->count * sizeof(float));
     }
     to->state = from->state;
 }
@@ -214,6 +227,94 @@ static void test_goes_on(void **state) {
         fixture_free(second);
     }
     fixture_free(whole);
+}
+
+/* A fixture whose plan is what the options ask for. */
+static fixture *fixture_planned(const dv_options *options) {
+    fixture *f = fixture_new("division");
+    f->options = *options;
+    plan_again(f, "division");
+    return f;
+}
+
+/* Ten steps, or four and then six: with every optimizer, with gradients that are transient, and that are kept to be
+ * clipped or accumulated. */
+static void test_optimizers_go_on(void **state) {
+    (void)state;
+    static const struct {
+        const char *optimizer;
+        double clip;
+        size_t accumulate;
+    } cases[] = {{"sgd", 0, 1},    {"sgd:momentum=0", 0.5, 1}, {"sgd:nesterov=yes", 0, 2},
+                 {"adamw", 0, 1},  {"adamw", 0.5, 2},          {"rmsprop:momentum=0.9,centered=yes", 0, 1},
+                 {"rmsprop", 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dv_options options = dv_options_default();
+        options.epochs = 1;
+        options.schedule.rate = 0.01;
+        assert_ok(dv_options_set(&options, "optimizer", cases[i].optimizer, &error));
+        assert_ok(dv_options_set(&options, "groups", "vectors:decay=0;fc:rate=2", &error));
+        options.clip = cases[i].clip;
+        options.accumulate = cases[i].accumulate;
+        options.average = 0.9;
+        fixture *whole = fixture_planned(&options), *first = fixture_planned(&options);
+        fixture *second = fixture_planned(&options);
+        train(whole);
+        first->stop_at = 4;
+        train(first);
+        assert_true(first->result.stopped);
+        copy_state(first, second);
+        train(second);
+        assert_same(whole, second);
+        fixture_free(whole);
+        fixture_free(first);
+        fixture_free(second);
+    }
+}
+
+/* What the options ask for is held to what was planned. */
+static void test_plans_that_do_not_fit(void **state) {
+    (void)state;
+    fixture *f = fixture_new("none");
+    f->options.momentum = 0;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error),
+                 DV_ERROR_ARGUMENT, "the plan has another optimizer");
+    f->options = dv_options_default();
+    plan_again(f, "none");
+    f->options.accumulate = 2;
+    assert_fails(dv_train(f->run, f->plan, f->data, &f->options, NULL, &f->state, &f->result, &error),
+                 DV_ERROR_ARGUMENT, "planned to be transient");
+    fixture_free(f);
+}
+
+static void test_options_of_optimizers(void **state) {
+    (void)state;
+    static const struct {
+        const char *optimizer, *name, *value, *words;
+    } cases[] = {
+        {"adamw", "momentum", "0.8", "momentum is sgd's alone: leave it out"},
+        {"adamw", "nesterov", "yes", "nesterov is sgd's alone"},
+        {"sgd:momentum=0", "nesterov", "yes", "nesterov: needs momentum"},
+    };
+    char text[DV_OPTIMIZER_TEXT_BYTES];
+    dv_plan_options plan;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dv_options options = dv_options_default();
+        assert_ok(dv_options_set(&options, "optimizer", cases[i].optimizer, &error));
+        assert_ok(dv_options_set(&options, cases[i].name, cases[i].value, &error));
+        assert_fails(dv_options_for_plan(&options, text, &plan, &error), DV_ERROR_OPTION, cases[i].words);
+        assert_fails(dv_options_check(&options, &error), DV_ERROR_OPTION, cases[i].words);
+    }
+    dv_options options = dv_options_default();
+    assert_fails(dv_options_set(&options, "optimizer", "lamb", &error), DV_ERROR_OPTION, "unknown optimizer");
+    assert_fails(dv_options_set(&options, "groups", "fc", &error), DV_ERROR_OPTION, "must be a glob of names");
+    assert_ok(dv_options_set(&options, "optimizer", "sgd:momentum=0.5", &error));
+    assert_ok(dv_options_for_plan(&options, text, &plan, &error));
+    assert_string_equal(text, "sgd:decay=0.00050000000000000001,momentum=0.90000000000000002,nesterov=0,momentum=0.5");
+    assert_true(plan.optimizer == text && plan.gradients == DV_GRADIENTS_TRANSIENT && plan.groups == NULL);
+    options.accumulate = 2;
+    assert_ok(dv_options_for_plan(&options, text, &plan, &error));
+    assert_true(plan.gradients == DV_GRADIENTS_KEPT);
 }
 
 /* Tests after every second epoch and the last: the same training. An epoch without one is complete. */
@@ -481,7 +582,8 @@ static void test_explosion(void **state) {
     fixture *f = fixture_new("none");
     f->options.epochs = 16;
     f->options.schedule.rate = 1000;
-    f->options.sgd.weight_decay = 1;
+    f->options.weight_decay = 1;
+    plan_again(f, "none");
     expect_explosion(f, "", "use a learning rate (--lr) below 1000 or a warm-up (--warmup), or check the data");
     fixture_free(f);
 }
@@ -539,6 +641,9 @@ int main(void) {
         cmocka_unit_test(test_saves_meanwhile),
         cmocka_unit_test(test_average),
         cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_optimizers_go_on),
+        cmocka_unit_test(test_plans_that_do_not_fit),
+        cmocka_unit_test(test_options_of_optimizers),
         cmocka_unit_test(test_tests_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

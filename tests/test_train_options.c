@@ -48,6 +48,8 @@ static const char *another_text(const dv_option *row) {
         return "multistep:at=3+5,factor=0.25";
     if (strcmp(row->name, "augment") == 0)
         return "reflect:padding=2,flip=2";
+    if (strcmp(row->name, "groups") == 0)
+        return "vectors:decay=0";
     switch (row->kind) {
     case DV_OPTION_FLAG:
         return strcmp(row->preset, "yes") == 0 ? "no" : "yes";
@@ -86,7 +88,7 @@ static void every_row_can_be_set(void **state) {
     assert_int_equal(options.loading.augmentation.crop, DV_CROP_REFLECT);
     assert_int_equal(options.loading.workers, 256);
     assert_ok(dv_options_set(&options, "nesterov", NULL, &error));
-    assert_int_equal(options.sgd.nesterov, 1);
+    assert_int_equal(options.nesterov, 1);
 }
 
 /* What lies outside of a row's bounds is refused, as text and as a value, and leaves everything as it was. */
@@ -114,8 +116,8 @@ static void bounds_are_kept(void **state) {
     options.schedule.rate = -1;
     assert_fails(dv_options_check(&options, &error), DV_ERROR_OPTION, "lr: -1: must be a number from 0 to 1000");
     options = before;
-    options.sgd.nesterov = 1;
-    options.sgd.momentum = 0;
+    options.nesterov = 1;
+    options.momentum = 0;
     assert_int_equal(dv_options_check(&options, NULL), DV_ERROR_OPTION);
 }
 

@@ -4,8 +4,8 @@
  * weights travel both ways:
  *
  *     layer1.0.conv1.weight ...            parameters and running statistics
- *     optimizer.velocity.NAME              the optimizer's momentum; only where training can go on
- *     average.NAME                         averages of the weights; likewise, and only if there are any
+ *     optimizer.SLOT.NAME                  the optimizer's arrays, as optimizer.velocity.fc.bias; only where training
+ * can go on average.NAME                         averages of the weights; likewise, and only if there are any
  *     __metadata__                         notes: where training is, and whatever the caller adds
  *
  * A file is replaced at once or not at all: after a crash there is the old one or the new one.
@@ -72,7 +72,8 @@ typedef void (*dv_difference_callback)(void *context, const char *text);
 DV_API dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoint_choice *choice, dv_run *run,
                                     dv_difference_callback tell, void *context, dv_error *error);
 
-/* Reads all that it takes to go on: weights, the optimizer's arrays, averages if the run has them, the state. */
+/* Reads all that it takes to go on: weights, the optimizer's arrays, averages if the run has them, the state. Another
+ * optimizer than the one that left them is DV_ERROR_OPTION. */
 DV_API dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
                                       dv_difference_callback tell, void *context, dv_error *error);
 

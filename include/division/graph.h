@@ -31,6 +31,7 @@
 #include <division/codec.h>
 #include <division/export.h>
 #include <division/layers.h>
+#include <division/optimizer.h>
 #include <division/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -89,12 +90,24 @@ DV_API dv_status dv_graph_finish(dv_graph *graph, dv_value output, dv_error *err
 
 typedef struct dv_plan dv_plan;
 
+/* Where the gradients of parameters are. */
+typedef enum dv_gradients {
+    DV_GRADIENTS_KEPT, /* in arrays of their own: steps add to them, and dv_run_update takes them. To be asked for by
+                          whoever reads them, adds up those of several batches, or clips them */
+    DV_GRADIENTS_TRANSIENT, /* in workspace: each parameter is updated right behind the backward that completes its
+                               gradient, whose memory is others' then. Needs an optimizer, and no clipping */
+} dv_gradients;
+
 typedef struct dv_plan_options {
-    const char *method;  /* "none", "division", "division:bits=2,recompute=norms": how values survive until backward */
-    int optimizer_slots; /* f32 arrays per parameter that the optimizer keeps: 1 for momentum */
-    int average;         /* 1: room for a running average of each parameter and running statistic */
-    int inference;       /* forward only: nothing is kept, no gradients */
-    const char *spill;   /* folder of the file that values lie in, if the method uses one; NULL: /var/tmp */
+    const char *method; /* "none", "division", "division:bits=2,recompute=norms": how values survive until backward */
+    const char *optimizer; /* "sgd", "adamw:beta2=0.95,decay=0.05" (division/optimizer.h); NULL: none, parameters are
+                              the caller's to update */
+    const char *groups;    /* of parameters, with another decay or rate: "vectors:decay=0"; NULL: none */
+    double clip;           /* gradients whose norm, over all parameters, is larger are scaled down to it; 0: never */
+    dv_gradients gradients;
+    int average;       /* 1: room for a running average of each parameter and running statistic */
+    int inference;     /* forward only: nothing is kept, no gradients */
+    const char *spill; /* folder of the file that values lie in, if the method uses one; NULL: /var/tmp */
 
     /* What is not trained, in training: globs (fnmatch) of names with commas between them, "conv1,bn1,layer[12]". A
      * glob names a parameter if it matches its name or a beginning of it that ends at a dot: "fc" stands for fc.weight
@@ -104,6 +117,7 @@ typedef struct dv_plan_options {
     const char *freeze;
 } dv_plan_options;
 
+/* "division", "sgd", gradients that are kept. */
 DV_API dv_plan_options dv_plan_options_default(void);
 
 /* The methods there are: name and one line of help of the index-th, or NULL past the last. */
@@ -124,7 +138,8 @@ typedef struct dv_plan_row {
 /* Bytes by purpose. planned = permanent parts + what the most crowded moment of a step takes. */
 typedef struct dv_plan_summary {
     size_t parameters, gradients, optimizer, buffers; /* permanent; buffers are running statistics and the method's
-                                                         state, and averages count as the optimizer's */
+                                                         state, averages count as the optimizer's, and gradients that
+                                                         are transient as workspace */
     size_t frozen;                                    /* of the parameters: those that are not trained */
     size_t activations;                               /* all that is kept when forward ends */
     size_t workspace;                                 /* planned - activations - the permanent parts */
@@ -141,8 +156,9 @@ DV_API const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index);
 
 /* A step is done operation by operation: the schedule of the plan. Text lives as long as the plan. */
 typedef struct dv_plan_operation {
-    const char *kind;     /* "forward", "loss", "replay" (forward again, before backward), "backward"; of a value in a
-                             file "write" and "read", which begin it, and "written", which waits for the end of "write" */
+    const char *kind;     /* "forward", "loss", "replay" (forward again, before backward), "backward", "update" (of the
+                             layer's parameters, whose gradients are transient); of a value in a file "write" and
+                             "read", which begin it, and "written", which waits for the end of "write" */
     const char *subject;  /* the layer's name, or the value's, which is that of the layer that makes it: "input" for
                              the images */
     size_t alive_bytes;   /* of all pieces of the arena that are in use meanwhile. The most of any operation is at most
@@ -172,8 +188,10 @@ typedef struct dv_run_parameter {
     int rank;
     size_t shape[5], count;
     float *data;      /* [count] */
-    float *gradient;  /* [count]; NULL for running statistics, for what is frozen and in inference */
-    float *optimizer; /* [optimizer_slots][count]; NULL likewise */
+    float *gradient;  /* [count]; NULL for running statistics, for what is frozen, in inference, and where gradients are
+                         transient */
+    float *optimizer; /* [slots][count], in the order of dv_optimizer_slot_at; NULL without any, for running statistics,
+                         for what is frozen and in inference */
     float *average;   /* [count]; NULL unless planned, and for what is frozen, whose average it is itself */
 } dv_run_parameter;
 
@@ -230,6 +248,8 @@ typedef struct dv_step {
     uint64_t batch;        /* the number of the batch in the training, on which dither and dropout depend */
     float label_smoothing; /* 0 to 1 */
     float scale;           /* of the gradients; 0: 1 */
+    double rate;           /* of the optimizer, where gradients are transient */
+    uint64_t update;       /* likewise: the number of its step, from 0 */
 } dv_step;
 
 /* The calls of a step, and the order in which they can be made:
@@ -257,7 +277,8 @@ DV_API dv_status dv_run_forward(dv_run *run, const dv_step *step, dv_error *erro
 /* The loss of the logits against the labels and, in training, the gradient of the logits. */
 DV_API dv_status dv_run_loss(dv_run *run, dv_step_result *result, dv_error *error);
 
-/* From the gradient of the logits to those of the parameters, which are added to what the parameters' gradients are. */
+/* From the gradient of the logits to those of the parameters, which are added to what the parameters' gradients are;
+ * where these are transient, parameters are updated. */
 DV_API dv_status dv_run_backward(dv_run *run, dv_error *error);
 
 /* dv_run_forward, dv_run_loss and dv_run_backward. */
@@ -276,6 +297,15 @@ DV_API const void *dv_run_logits(const dv_run *run);
  * smoothing are the caller's to use then. Behind dv_run_loss it is what that wrote, and can be changed. Numbers that
  * are not finite are DV_ERROR_NONFINITE in dv_run_backward, which has changed nothing then. NULL at any other time. */
 DV_API void *dv_run_logits_gradient(dv_run *run);
+
+/* A step of the optimizer, the `number`-th from 0, with gradients that were kept: clips them, updates all parameters by
+ * them, and leaves them zero. A norm that is not finite is DV_ERROR_NONFINITE if gradients are to be clipped; nothing
+ * is updated then. Where gradients are transient there is nothing to call. */
+DV_API dv_status dv_run_update(dv_run *run, double rate, uint64_t number, dv_error *error);
+
+/* The optimizer of the run's plan, or NULL: none. It lives as long as the run. */
+DV_API const dv_optimizer *dv_run_optimizer(const dv_run *run);
+DV_API dv_gradients dv_run_gradients(const dv_run *run);
 
 /* Whether a step of training failed half-way (values that are not finite, a disk that is full or gone): gradients and
  * running statistics may be of a part of it, so that the run can neither train nor be saved any more. A new one can,

@@ -52,6 +52,14 @@ DV_API dv_status dv_options_json(const dv_options *options, char text[DV_OPTIONS
 DV_API dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *shape, dv_graph **graph,
                                  dv_plan **plan, dv_error *error);
 
+/* For plans of a caller's own network: sets what the options ask of any plan of theirs, that is method, spilling,
+ * freezing, optimizer, groups, clipping, averages, and gradients, which are transient unless batches are accumulated or
+ * gradients clipped. The optimizer's text is written into `text`; it and the options must live until the plan is made.
+ */
+enum { DV_OPTIMIZER_TEXT_BYTES = 640 };
+DV_API dv_status dv_options_for_plan(const dv_options *options, char text[DV_OPTIMIZER_TEXT_BYTES],
+                                     dv_plan_options *plan, dv_error *error);
+
 /* What loaders of the data are told of images: their side, how they are varied and tested with. */
 DV_API dv_loader_options dv_options_loader(const dv_options *options, const dv_dataset *data);
 

@@ -1,4 +1,4 @@
-/* Training: the optimizer, the schedule of its learning rate, averages, mixed images, and the loop over epochs.
+/* Training: the schedule of the learning rate, averages, mixed images, and the loop over epochs.
  *
  *     dv_dataset_open("synthetic", &data, &error);
  *     dv_options options = dv_options_default();
@@ -29,32 +29,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- optimizer ----------------------------------------------------------------------------- */
-
-/* Stochastic gradient descent as PyTorch defines it, without dampening:
- *     g = gradient + weight_decay * parameter
- *     velocity = momentum * velocity + g           (starts at 0)
- *     parameter -= rate * velocity                 (nesterov: rate * (g + momentum * velocity))
- * Without momentum there is no velocity, and parameter -= rate * g. */
-typedef struct dv_sgd_options {
-    double momentum;     /* 0 to less than 1; 0.9 */
-    double weight_decay; /* 0 to 1; 5e-4. All parameters decay, as they do in PyTorch. */
-    int nesterov;        /* needs momentum */
-} dv_sgd_options;
-
-DV_API dv_sgd_options dv_sgd_options_default(void);
-DV_API dv_status dv_sgd_check(const dv_sgd_options *options, dv_error *error);
-
-/* Arrays per parameter that the optimizer keeps, for dv_plan_options.optimizer_slots: the velocity, or none. */
-DV_API int dv_sgd_slots(const dv_sgd_options *options);
-
-/* One step over `count` elements; the gradient is zero afterwards. `velocity` may be NULL without momentum. */
-DV_API void dv_sgd_update(const dv_sgd_options *options, double rate, size_t count, float *parameter, float *gradient,
-                          float *velocity);
-
-/* One step over all parameters of a run. Running statistics, which have no gradient, are left alone. */
-DV_API void dv_sgd_step(const dv_sgd_options *options, double rate, dv_run *run);
 
 /* ---- schedule ------------------------------------------------------------------------------ */
 
@@ -178,7 +152,12 @@ typedef struct dv_options {
     double label_smoothing; /* 0 to less than 1; 0 */
     double average;         /* decay of the average of weights, 0 to less than 1; 0: none. The plan must have it too */
     dv_mix_options mix;
-    dv_sgd_options sgd;
+    char optimizer[DV_TEXT_BYTES]; /* "sgd", "adamw:beta2=0.95" (division/optimizer.h); "sgd" */
+    double weight_decay;           /* of the optimizer, unless its text has a decay, 0 to 1; 5e-4 */
+    double momentum;               /* of sgd, unless its text has one, 0 to less than 1; 0.9 */
+    int nesterov;                  /* likewise; needs momentum */
+    char groups[DV_TEXT_BYTES];    /* of weights with another decay or rate; none */
+    double clip;                   /* gradients are scaled down to this norm; 0: never */
     dv_schedule schedule;
     char schedule_text[DV_TEXT_BYTES]; /* "cosine" */
     dv_loading loading;
@@ -264,9 +243,10 @@ typedef struct dv_train_result {
 } dv_train_result;
 
 /* Trains the run on the data, tests it after each epoch with running statistics (with averages, where there are), and
- * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's. Images are
- * made with the side of the run's input, which must be a square of three channels; its classes must be at least the
- * data's. A loss that is not finite, or more than a million, is DV_ERROR_NONFINITE with step and learning rate. */
+ * tells the callbacks. Begins where `state` says and leaves there how far it came. The plan is the run's, and was made
+ * with what dv_options_for_plan says. Images are made with the side of the run's input, which must be a square of three
+ * channels; its classes must be at least the data's. A loss that is not finite, or more than a million, is
+ * DV_ERROR_NONFINITE with step and learning rate. */
 DV_API dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, const dv_options *options,
                           const dv_train_callbacks *callbacks, dv_train_state *state, dv_train_result *result,
                           dv_error *error);

@@ -14,6 +14,7 @@
 typedef struct bench_network {
     const char *model, *method, *freeze; /* not owned; NULL for freeze: nothing is */
     int batch, precision, classes, side, threads;
+    int keep_gradients; /* they are read; else parameters are updated as in training */
 } bench_network;
 
 /* The words of `precision`: bench_precisions[network.precision]. */

@@ -291,7 +291,10 @@ static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, d
 }
 
 int cli_bench_gradient(int argc, char **argv) {
-    settings s = {.network = {.model = "resnet20", .batch = 128}, .data = "synthetic", .batches = 24, .draws = 24};
+    settings s = {.network = {.model = "resnet20", .batch = 128, .keep_gradients = 1},
+                  .data = "synthetic",
+                  .batches = 24,
+                  .draws = 24};
     const char *method_text = "division,division:dither=subtractive,division:dither=subtractive,recompute=norms";
     const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&s.network),

@@ -93,6 +93,7 @@ dv_status bench_plan(const bench_network *network, dv_graph **graph, dv_plan **p
     dv_plan_options options = dv_plan_options_default();
     options.method = network->method;
     options.freeze = network->freeze;
+    options.gradients = network->keep_gradients ? DV_GRADIENTS_KEPT : DV_GRADIENTS_TRANSIENT;
     dv_status status = dv_model_build(network->model, type, (size_t)network->batch, (size_t)network->classes,
                                       (size_t)network->side, graph, error);
     if (status != DV_OK)

@@ -116,14 +116,14 @@ static void release(worker *w) {
 }
 
 static dv_status train(worker *w, long steps, dv_error *error) {
-    const dv_sgd_options sgd = dv_sgd_options_default();
     dv_step_result result;
     for (; steps > 0; steps--) {
         fill_batch(w);
-        dv_status status = dv_run_train(w->run, &(dv_step){.batch = w->step++}, &result, error);
+        const dv_step step = {.batch = w->step, .rate = 0.01, .update = w->step};
+        dv_status status = dv_run_train(w->run, &step, &result, error);
         if (status != DV_OK)
             return status;
-        dv_sgd_step(&sgd, 0.01, w->run);
+        w->step++;
     }
     return DV_OK;
 }

@@ -15,7 +15,8 @@ typedef struct plan_settings {
 } plan_settings;
 
 /* Options of a training that its plan depends on; side and classes are the model's own here unless given. */
-static const char *const shared[] = {"model", "method", "precision", "batch", "freeze", "momentum", "average", NULL};
+static const char *const shared[] = {"model",    "method", "precision", "batch",      "freeze",  "optimizer",
+                                     "momentum", "groups", "clip",      "accumulate", "average", NULL};
 
 /* "64x56x56". */
 static const char *shape_text(const dv_map *map, char *text, size_t bytes) {
@@ -164,7 +165,9 @@ static int make_and_print(const plan_settings *chosen) {
 }
 
 int cli_plan(int argc, char **argv) {
-    static const cli_section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at}, {0}};
+    static const cli_section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at},
+                                           {"Optimizers", dv_optimizer_name_at, dv_optimizer_help_at},
+                                           {0}};
     static plan_settings c;
     c.options = dv_options_default();
     (void)dv_options_set(&c.options, "model", "resnet50", NULL);

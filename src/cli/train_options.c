@@ -42,6 +42,7 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
     static const cli_section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at},
                                            {"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
                                            {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
+                                           {"Optimizers", dv_optimizer_name_at, dv_optimizer_help_at},
                                            {"Schedules", dv_schedule_name_at, NULL},
                                            {0}};
     const dv_option own[] = {

@@ -1,14 +1,10 @@
-/* Which parameters are trained: all but those that dv_plan_options.freeze names.
- *
- * A glob names a parameter if it matches its whole name or a beginning of it that ends at a dot, so that the name of a
- * layer, or of a part of the network, stands for everything in it. Of layer1.0.conv1.weight:
- *
- *     layer1   layer1.0   layer1.0.conv1   layer1.0.conv1.weight   layer1*   layer1.*   *.conv1   *.weight */
+/* Which parameters are trained: all but those that dv_plan_options.freeze names
+ * (base/glob.h says how). */
 #include "graph/plan.h"
 
+#include "base/glob.h"
 #include "base/status.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +19,6 @@ static char *name_of(const dv_layer *layer, size_t parameter) {
         strcpy(name + length + 1, last);
     }
     return name;
-}
-
-/* Tries the whole name and what is before each of its dots. */
-static bool names(const char *glob, char *name) {
-    bool found = fnmatch(glob, name, 0) == 0;
-    for (char *dot = name; !found && (dot = strchr(dot, '.')) != NULL; dot++) {
-        *dot = '\0';
-        found = fnmatch(glob, name, 0) == 0;
-        *dot = '.';
-    }
-    return found;
 }
 
 /* Parameters of a plan that are trained. */
@@ -74,7 +59,7 @@ static dv_status freeze(dv_plan *plan, const char *glob, dv_error *error) {
             char *name = name_of(layer, k);
             if (!name)
                 return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
-            if (names(glob, name)) {
+            if (dv_glob_names(glob, name)) {
                 plan->layers[i].trained &= ~(1u << k);
                 matched = true;
             }

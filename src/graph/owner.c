@@ -95,12 +95,21 @@ static void name_value(const dv_plan *plan, dv_value value, dv_owner *owners) {
     name_pieces(&plan->values[value], value_roles + 1, COUNT(value_roles) - 1, layer, false, owners);
 }
 
+/* Gradients that are transient are made in each step. */
+static void disown_gradients(const dv_layer_plan *layer, dv_owner *owners) {
+    for (size_t k = 0; layer->update_at >= 0 && k < DV_LAYER_MAX_PARAMETERS; k++)
+        if (layer->gradient[k] != DV_NO_PIECE)
+            owners[layer->gradient[k]].given = false;
+}
+
 void dv_plan_owners(const dv_plan *plan, dv_owner *owners) {
     for (size_t i = 0; i < plan->piece_count; i++)
         owners[i] = (dv_owner){0};
     for (size_t v = 0; v < plan->graph->value_count; v++)
         name_value(plan, (dv_value)v, owners);
-    for (size_t i = 0; i < plan->graph->layer_count; i++)
+    for (size_t i = 0; i < plan->graph->layer_count; i++) {
         name_pieces(&plan->layers[i], layer_roles, COUNT(layer_roles), &plan->graph->layers[i].layer, false, owners);
+        disown_gradients(&plan->layers[i], owners);
+    }
     name_pieces(plan, plan_roles, COUNT(plan_roles), NULL, false, owners);
 }

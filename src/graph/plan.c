@@ -3,6 +3,7 @@
 
 #include "base/sizes.h"
 #include "base/status.h"
+#include "optimizer/kind.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #define DEFAULT_SPILL_FOLDER "/var/tmp"
 
 dv_plan_options dv_plan_options_default(void) {
-    return (dv_plan_options){.method = "division", .optimizer_slots = 1};
+    return (dv_plan_options){.method = "division", .optimizer = "sgd"};
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */
@@ -247,13 +248,17 @@ static void plan_backward(dv_plan *plan) {
 /* A parameter, and if it is trained its gradient, the optimizer's arrays and its average. */
 static void plan_parameter(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t bytes) {
     dv_plan_summary *totals = &plan->totals;
-    size_t slots = bytes * (size_t)plan->options.optimizer_slots, average = plan->options.average ? bytes : 0;
+    size_t slots = bytes * dv_optimizer_slot_count(&plan->optimizer), average = plan->options.average ? bytes : 0;
     layer->data[k] = book_permanent(plan, bytes);
     totals->parameters += bytes;
     if (!(layer->trained >> k & 1))
         return;
-    layer->gradient[k] = book_permanent(plan, bytes);
-    totals->gradients += bytes;
+    if (layer->update_at >= 0) {
+        layer->gradient[k] = dv_plan_book(plan, bytes, layer->backward_at, layer->update_at);
+    } else {
+        layer->gradient[k] = book_permanent(plan, bytes);
+        totals->gradients += bytes;
+    }
     layer->optimizer[k] = book_permanent(plan, slots);
     layer->average[k] = book_permanent(plan, average);
     totals->optimizer += slots + average;
@@ -318,6 +323,7 @@ static bool allocate(dv_plan *plan) {
         plan->layers[i] = (dv_layer_plan){.forward_at = -1,
                                           .replay_at = -1,
                                           .backward_at = -1,
+                                          .update_at = -1,
                                           .saved = DV_NO_PIECE,
                                           .forward_workspace = DV_NO_PIECE,
                                           .backward_workspace = DV_NO_PIECE,
@@ -351,6 +357,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     if (!allocate(plan))
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     DV_TRY(dv_plan_freeze(plan, error));
+    DV_TRY(dv_plan_read_optimizer(plan, error));
     DV_TRY(dv_plan_needs(plan, error));
     DV_TRY(dv_schedule_make(plan, error));
     plan_permanent(plan);
@@ -362,7 +369,8 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     plan->spill_memory = book_permanent(plan, dv_spill_plan_bytes(plan));
     DV_TRY(place(plan, error));
     dv_plan_fill_rows(plan);
-    return dv_plan_tell_schedule(plan, error);
+    DV_TRY(dv_plan_tell_schedule(plan, error));
+    return dv_plan_check_updates(plan, error);
 }
 
 dv_status dv_plan_new(dv_graph *graph, const dv_plan_options *options, dv_plan **plan, dv_error *error) {
@@ -374,8 +382,6 @@ dv_status dv_plan_new_guarded(dv_graph *graph, const dv_plan_options *options, c
                               dv_plan **plan, dv_error *error) {
     if (!graph || !graph->finished || !options || !options->method || !plan)
         return dv_fail(error, DV_ERROR_ARGUMENT, "plan: the graph is not finished, or an argument is NULL");
-    if (options->optimizer_slots < 0 || options->optimizer_slots > 8)
-        return dv_fail(error, DV_ERROR_OPTION, "plan: %d optimizer slots: must be 0 to 8", options->optimizer_slots);
     dv_plan *made = calloc(1, sizeof *made);
     if (!made)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");

@@ -16,6 +16,7 @@
 #include "graph/method.h"
 #include "graph/place.h"
 #include "graph/schedule.h"
+#include "optimizer/groups.h"
 
 enum { DV_NO_PIECE = -1, DV_KEEPER_TEXT_BYTES = 48 };
 
@@ -61,11 +62,13 @@ typedef struct dv_layer_plan {
     unsigned trained;                       /* bit k: its parameter k is, and has a gradient */
     bool backward;                          /* it has one: for these, or for an input that wants a gradient */
     int forward_at, replay_at, backward_at; /* positions in the schedule; -1: never */
+    int update_at;                          /* likewise, where gradients are transient */
     int saved, forward_workspace, backward_workspace;
     int saved_again, replay_workspace; /* of a replay */
     int data[DV_LAYER_MAX_PARAMETERS], gradient[DV_LAYER_MAX_PARAMETERS], optimizer[DV_LAYER_MAX_PARAMETERS];
     int buffers[DV_LAYER_MAX_BUFFERS];
     int average[DV_LAYER_MAX_PARAMETERS], buffer_average[DV_LAYER_MAX_BUFFERS];
+    dv_parameter_group groups[DV_LAYER_MAX_PARAMETERS]; /* of its parameters, with the optimizer's decay filled in */
     int diff_in_place; /* the input whose gradient takes over the memory of the output's, or -1 */
 } dv_layer_plan;
 
@@ -86,6 +89,7 @@ struct dv_plan {
     dv_plan_options options;
     dv_guard_options guard;
     dv_method method;
+    dv_optimizer optimizer; /* kind NULL: none */
     size_t segment_count;
     dv_segment *segments; /* [at most graph->layer_count], in order, that do not overlap */
     size_t operation_count;
@@ -201,6 +205,18 @@ size_t dv_spill_plan_bytes(const dv_plan *plan);
 static inline const dv_keeper *dv_keeper_in_memory(const dv_value_plan *v) {
     return v->behind ? v->behind : v->keeper;
 }
+
+/* ---- plan_optimizer.c ------------------------------------------------------------------------ */
+
+/* Reads the optimizer and the groups of parameters, and gives each parameter its group. */
+dv_status dv_plan_read_optimizer(dv_plan *plan, dv_error *error);
+
+/* Whether the layer's parameters are updated behind its backward. */
+bool dv_plan_updates(const dv_plan *plan, int layer);
+
+/* Fails if an operation touches parameters that were updated before it: all that reads them must come first. The
+ * schedule is told. */
+dv_status dv_plan_check_updates(const dv_plan *plan, dv_error *error);
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 

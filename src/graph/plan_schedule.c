@@ -219,6 +219,13 @@ static void touch_backward(list *l, int i) {
     touch_state(l, i);
 }
 
+static void touch_update(list *l, int i) {
+    const dv_layer_plan *layer = &l->plan->layers[i];
+    touch_of_layer(l, i, layer->data, DV_LAYER_MAX_PARAMETERS);
+    touch_of_layer(l, i, layer->gradient, DV_LAYER_MAX_PARAMETERS);
+    touch_of_layer(l, i, layer->optimizer, DV_LAYER_MAX_PARAMETERS);
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static void touch_written(list *l, dv_value value) {
@@ -252,6 +259,7 @@ static const struct {
     [DV_LOSS] = {"loss", logits_subject, touch_loss},
     [DV_REPLAY] = {"replay", layer_subject, touch_replay},
     [DV_BACKWARD] = {"backward", layer_subject, touch_backward},
+    [DV_UPDATE] = {"update", layer_subject, touch_update},
     [DV_WRITE] = {"write", value_name, touch_written},
     [DV_WRITTEN] = {"written", value_name, touch_written},
     [DV_READ] = {"read", value_name, touch_read},

@@ -71,6 +71,10 @@ dv_status dv_spilled_write(dv_run *run, dv_value value, dv_error *error);
 dv_status dv_spilled_wait(dv_run *run, dv_value value, dv_error *error);
 dv_status dv_spilled_read(dv_run *run, dv_value value, dv_error *error);
 
+/* update.c: makes the gradients of a layer's parameters zero; updates the parameters by them, times `scale`. */
+void dv_run_clear_gradients(dv_run *run, int layer);
+void dv_run_update_layer(dv_run *run, int layer, double rate, uint64_t number, float scale);
+
 /* run_parameters.c: gives all parameters and running statistics their memory and initialises them. */
 dv_status dv_run_fill_arrays(dv_run *run, dv_error *error);
 

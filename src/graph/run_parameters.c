@@ -76,8 +76,8 @@ static dv_status fill_parameters(dv_run *run, size_t i, dv_error *error) {
         arrays->gradients[k] = dv_run_piece(run, where->gradient[k]);
         initialise(p, run->seed, arrays->parameters[k]);
         DV_TRY(add_parameter(run, layer->name, p->name, p->rank, p->shape, p->count, arrays->parameters[k],
-                             arrays->gradients[k], dv_run_piece(run, where->optimizer[k]),
-                             dv_run_piece(run, where->average[k]), error));
+                             where->update_at >= 0 ? NULL : arrays->gradients[k],
+                             dv_run_piece(run, where->optimizer[k]), dv_run_piece(run, where->average[k]), error));
     }
     return DV_OK;
 }

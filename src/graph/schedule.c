@@ -79,14 +79,17 @@ static void emit_backward(dv_plan *plan) {
         emit_reads(plan, i);
         if (segment > 0 && plan->segments[segment - 1].last == i)
             emit_replay(plan, &plan->segments[--segment]);
-        if (plan->layers[i].backward)
-            plan->layers[i].backward_at = emit(plan, DV_BACKWARD, i);
+        if (!plan->layers[i].backward)
+            continue;
+        plan->layers[i].backward_at = emit(plan, DV_BACKWARD, i);
+        if (dv_plan_updates(plan, i))
+            plan->layers[i].update_at = emit(plan, DV_UPDATE, i);
     }
 }
 
 dv_status dv_schedule_make(dv_plan *plan, dv_error *error) {
     size_t layers = plan->graph->layer_count;
-    plan->operations = calloc(3 * layers + 3 * plan->graph->value_count + 1, sizeof *plan->operations);
+    plan->operations = calloc(4 * layers + 3 * plan->graph->value_count + 1, sizeof *plan->operations);
     if (!plan->operations)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
     emit_forward(plan);

@@ -2,6 +2,8 @@
 #include "base/status.h"
 #include "graph/run.h"
 
+#include <math.h>
+
 /* Adds to a failure where it was. */
 static dv_status explain(dv_error *error, dv_status status, const char *where) {
     if (!error)
@@ -84,6 +86,8 @@ static dv_status loss(dv_run *run, int index, const dv_under_way *now, dv_error 
     if (status != DV_OK)
         return explain(error, status, layer->name);
     run->result = (dv_step_result){found.loss, found.correct, found.correct5, found.counted};
+    if (now->training && !isfinite(found.loss)) /* nothing may be updated by its gradient */
+        return dv_fail(error, DV_ERROR_NONFINITE, "%s: %g", layer->name, found.loss);
     return DV_OK;
 }
 
@@ -100,11 +104,19 @@ static dv_status backward(dv_run *run, int i, const dv_under_way *now, dv_error 
     dv_backward *call = &run->calls[i].backward;
     call->images = run->images;
     call->step = now->told.batch;
+    if (run->plan->layers[i].update_at >= 0)
+        dv_run_clear_gradients(run, i);
     observe(run, i, false);
     dv_status status = layer->kind->backward(layer, call, error);
     if (status != DV_OK)
         return explain(error, status, layer->name);
     observe(run, i, true);
+    return DV_OK;
+}
+
+static dv_status update(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
+    (void)error;
+    dv_run_update_layer(run, i, now->told.rate, now->told.update, 1);
     return DV_OK;
 }
 
@@ -132,9 +144,8 @@ static dv_status read_value(dv_run *run, int value, const dv_under_way *now, dv_
 
 static dv_status (*const perform[DV_OPERATION_KINDS])(dv_run *run, int index, const dv_under_way *now,
                                                       dv_error *error) = {
-    [DV_FORWARD] = forward,   [DV_LOSS] = loss,         [DV_REPLAY] = replay,
-    [DV_BACKWARD] = backward, [DV_WRITE] = write_value, [DV_WRITTEN] = wait_for_value,
-    [DV_READ] = read_value,
+    [DV_FORWARD] = forward, [DV_LOSS] = loss,         [DV_REPLAY] = replay,          [DV_BACKWARD] = backward,
+    [DV_UPDATE] = update,   [DV_WRITE] = write_value, [DV_WRITTEN] = wait_for_value, [DV_READ] = read_value,
 };
 
 /* Who works in an operation, for messages. */

@@ -57,12 +57,16 @@ static bool ends_with(const char *text, const char *end) {
     return length >= least && strcmp(text + length - least, end) == 0;
 }
 
-int dv_checkpoint_has_averages(const dv_checkpoint *checkpoint) {
+static int has_arrays(const dv_checkpoint *checkpoint, const char *prefix) {
     const dv_safetensor *tensor;
     for (size_t i = 0; (tensor = dv_safetensors_at(checkpoint->file, i)) != NULL; i++)
-        if (begins_with(tensor->name, DV_PREFIX_AVERAGE))
+        if (begins_with(tensor->name, prefix))
             return 1;
     return 0;
+}
+
+int dv_checkpoint_has_averages(const dv_checkpoint *checkpoint) {
+    return has_arrays(checkpoint, DV_PREFIX_AVERAGE);
 }
 
 /* ---- comparing ----------------------------------------------------------------------------- */
@@ -78,21 +82,6 @@ typedef struct comparison {
     size_t missing, unexpected, different;
     char first[NAME_BYTES]; /* for the message */
 } comparison;
-
-/* Which array of a parameter stands under a prefix. */
-typedef float *(*array_of)(const dv_run_parameter *parameter);
-
-static float *data_of(const dv_run_parameter *parameter) {
-    return parameter->data;
-}
-
-static float *velocity_of(const dv_run_parameter *parameter) {
-    return parameter->optimizer;
-}
-
-static float *average_of(const dv_run_parameter *parameter) {
-    return parameter->average;
-}
 
 /* "[64, 3, 7, 7]" */
 static const char *shape_text(int rank, const size_t *shape, char text[SHAPE_BYTES]) {
@@ -149,11 +138,11 @@ static void compare_one(comparison *c, const char *prefix, const dv_run_paramete
     }
 }
 
-static void compare_arrays(comparison *c, const char *prefix, array_of array) {
+static void compare_arrays(comparison *c, const dv_checkpoint_part *part) {
     const dv_run_parameter *parameter;
     for (size_t i = 0; (parameter = dv_run_parameter_at(c->run, i)) != NULL; i++)
-        if (array(parameter) != NULL && !left_out(c, parameter->name))
-            compare_one(c, prefix, parameter);
+        if (dv_checkpoint_array(part, parameter) != NULL && !left_out(c, parameter->name))
+            compare_one(c, part->prefix, parameter);
 }
 
 static bool is_in_run(const comparison *c, const char *name) {
@@ -166,7 +155,7 @@ static bool is_in_run(const comparison *c, const char *name) {
 
 /* What a checkpoint may have besides the weights. */
 static bool is_of_training(const char *name) {
-    return begins_with(name, DV_PREFIX_VELOCITY) || begins_with(name, DV_PREFIX_AVERAGE) ||
+    return begins_with(name, DV_PREFIX_OPTIMIZER) || begins_with(name, DV_PREFIX_AVERAGE) ||
            begins_with(name, DV_PREFIX_METHOD) || ends_with(name, ".num_batches_tracked");
 }
 
@@ -201,11 +190,12 @@ static dv_status read_one(const comparison *c, const char *prefix, const dv_run_
     return dv_safetensors_read(c->checkpoint->file, find_array(c, prefix, parameter, name), array, error);
 }
 
-static dv_status read_arrays(const comparison *c, const char *prefix, array_of array, dv_error *error) {
+static dv_status read_arrays(const comparison *c, const dv_checkpoint_part *part, dv_error *error) {
     const dv_run_parameter *parameter;
     for (size_t i = 0; (parameter = dv_run_parameter_at(c->run, i)) != NULL; i++) {
-        if (array(parameter) != NULL && !left_out(c, parameter->name))
-            DV_TRY(read_one(c, prefix, parameter, array(parameter), error));
+        float *array = dv_checkpoint_array(part, parameter);
+        if (array != NULL && !left_out(c, parameter->name))
+            DV_TRY(read_one(c, part->prefix, parameter, array, error));
     }
     return DV_OK;
 }
@@ -221,11 +211,14 @@ dv_status dv_checkpoint_load(const dv_checkpoint *checkpoint, const dv_checkpoin
                     .averages = choice->averages,
                     .tell = tell,
                     .context = context};
-    const char *prefix = choice->averages ? DV_PREFIX_AVERAGE : "";
-    compare_arrays(&c, prefix, data_of);
+    dv_checkpoint_part parts[DV_CHECKPOINT_MAX_PARTS], *weights = &parts[0];
+    (void)dv_checkpoint_parts(run, parts);
+    if (choice->averages)
+        strcpy(weights->prefix, DV_PREFIX_AVERAGE);
+    compare_arrays(&c, weights);
     find_unexpected(&c);
     DV_TRY(conclude(&c, error));
-    return read_arrays(&c, prefix, data_of, error);
+    return read_arrays(&c, weights, error);
 }
 
 /* Reads one note of the state. */
@@ -277,28 +270,51 @@ static dv_status check_freeze(const dv_checkpoint *checkpoint, const dv_run *run
                    now, dv_file_shown(checkpoint->path), was);
 }
 
+/* The optimizer must be the one that left the checkpoint, and find its arrays there. Before there were others, it was
+ * sgd, and there was no note. */
+static dv_status check_optimizer(const dv_checkpoint *checkpoint, const dv_run *run, dv_error *error) {
+    const dv_optimizer *optimizer = dv_run_optimizer(run);
+    const char *was = dv_checkpoint_note(checkpoint, DV_NOTE_OPTIMIZER), *slot;
+    was = was != NULL ? was : "sgd";
+    if (optimizer != NULL && strcmp(was, dv_optimizer_name(optimizer)) != 0)
+        return dv_fail(
+            error, DV_ERROR_OPTION,
+            "optimizer: %s: %.100s was trained with %.20s: go on with that (--optimizer), or begin a training "
+            "from its weights alone (--init)",
+            dv_optimizer_name(optimizer), dv_file_shown(checkpoint->path), was);
+    for (size_t i = 0; (slot = dv_optimizer_slot_at(optimizer, i)) != NULL; i++) {
+        char prefix[NAME_BYTES];
+        snprintf(prefix, sizeof prefix, DV_PREFIX_OPTIMIZER "%s.", slot);
+        if (!has_arrays(checkpoint, prefix))
+            return dv_fail(error, DV_ERROR_OPTION,
+                           "optimizer: %.100s has no %s: give %s the options that it was trained with, or begin a "
+                           "training from its weights alone (--init)",
+                           dv_file_shown(checkpoint->path), slot, was);
+    }
+    return DV_OK;
+}
+
 dv_status dv_checkpoint_resume(const dv_checkpoint *checkpoint, dv_run *run, dv_train_state *state,
                                dv_difference_callback tell, void *context, dv_error *error) {
-    static const struct {
-        const char *prefix;
-        array_of array;
-    } parts[] = {{"", data_of}, {DV_PREFIX_VELOCITY, velocity_of}, {DV_PREFIX_AVERAGE, average_of}};
     DV_NEED(checkpoint);
     DV_NEED(run);
     DV_NEED(state);
     comparison c = {.checkpoint = checkpoint, .run = run, .tell = tell, .context = context};
+    dv_checkpoint_part parts[DV_CHECKPOINT_MAX_PARTS];
+    size_t count = dv_checkpoint_parts(run, parts);
     dv_train_state read;
     DV_TRY(read_state(checkpoint, &read, error));
     DV_TRY(check_freeze(checkpoint, run, error));
-    for (size_t i = 0; i < 3; i++)
-        compare_arrays(&c, parts[i].prefix, parts[i].array);
+    DV_TRY(check_optimizer(checkpoint, run, error));
+    for (size_t i = 0; i < count; i++)
+        compare_arrays(&c, &parts[i]);
     const dv_run_parameter *method = dv_run_method_state(run);
     if (method != NULL)
         compare_one(&c, DV_PREFIX_METHOD, method);
     find_unexpected(&c);
     DV_TRY(conclude(&c, error));
-    for (size_t i = 0; i < 3; i++)
-        DV_TRY(read_arrays(&c, parts[i].prefix, parts[i].array, error));
+    for (size_t i = 0; i < count; i++)
+        DV_TRY(read_arrays(&c, &parts[i], error));
     if (method != NULL)
         DV_TRY(read_one(&c, DV_PREFIX_METHOD, method, method->data, error));
     *state = read;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_BYTES = 40, NAME_BYTES = 256, ARRAYS_PER_PARAMETER = 3 };
+enum { NUMBER_BYTES = 40, NAME_BYTES = 256 };
 
 #define FIELD(member, number) \
     { "training." #member, offsetof(dv_train_state, member), number, 0 }
@@ -31,6 +31,37 @@ const dv_state_field dv_state_fields[DV_STATE_FIELDS] = {
     NEW_FIELD(step_images, 0),
     NEW_FIELD(data_images, 0),
 };
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static float *data_of(const dv_run_parameter *parameter, size_t slot) {
+    (void)slot;
+    return parameter->data;
+}
+
+static float *slot_of(const dv_run_parameter *parameter, size_t slot) {
+    return parameter->optimizer != NULL ? parameter->optimizer + slot * parameter->count : NULL;
+}
+
+static float *average_of(const dv_run_parameter *parameter, size_t slot) {
+    (void)slot;
+    return parameter->average;
+}
+
+size_t dv_checkpoint_parts(const dv_run *run, dv_checkpoint_part parts[DV_CHECKPOINT_MAX_PARTS]) {
+    size_t count = 0;
+    const char *name;
+    parts[count++] = (dv_checkpoint_part){.prefix = "", .array = data_of};
+    for (size_t slot = 0; (name = dv_optimizer_slot_at(dv_run_optimizer(run), slot)) != NULL; slot++) {
+        dv_checkpoint_part *part = &parts[count++];
+        *part = (dv_checkpoint_part){.array = slot_of, .slot = slot};
+        snprintf(part->prefix, sizeof part->prefix, DV_PREFIX_OPTIMIZER "%s.", name);
+    }
+    parts[count++] = (dv_checkpoint_part){.prefix = DV_PREFIX_AVERAGE, .array = average_of};
+    return count;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
 
 /* Everything that is listed. */
 typedef struct listing {
@@ -57,16 +88,16 @@ static dv_status add(listing *list, const char *prefix, const dv_run_parameter *
 /* The weights first, so that what other programs look for comes first. */
 static dv_status list_arrays(listing *list, const dv_checkpoint_content *content, dv_error *error) {
     const dv_run_parameter *p;
+    dv_checkpoint_part parts[DV_CHECKPOINT_MAX_PARTS];
+    size_t count = dv_checkpoint_parts(content->run, parts);
     for (size_t i = 0; (p = dv_run_parameter_at(content->run, i)) != NULL; i++) {
         bool averaged = content->state == NULL && content->averages && p->average != NULL;
         DV_TRY(add(list, "", p, averaged ? p->average : p->data, error));
     }
-    for (size_t i = 0; content->state != NULL && (p = dv_run_parameter_at(content->run, i)) != NULL; i++) {
-        if (p->optimizer != NULL)
-            DV_TRY(add(list, DV_PREFIX_VELOCITY, p, p->optimizer, error));
-        if (p->average != NULL)
-            DV_TRY(add(list, DV_PREFIX_AVERAGE, p, p->average, error));
-    }
+    for (size_t i = 0; content->state != NULL && (p = dv_run_parameter_at(content->run, i)) != NULL; i++)
+        for (size_t k = 1; k < count; k++)
+            if (dv_checkpoint_array(&parts[k], p) != NULL)
+                DV_TRY(add(list, parts[k].prefix, p, dv_checkpoint_array(&parts[k], p), error));
     p = dv_run_method_state(content->run);
     return p != NULL && content->state != NULL ? add(list, DV_PREFIX_METHOD, p, p->data, error) : DV_OK;
 }
@@ -87,9 +118,9 @@ static dv_status list_all(listing *list, const dv_checkpoint_content *content, d
     size_t most = 1;
     while (dv_run_parameter_at(content->run, most - 1) != NULL)
         most++;
-    list->sources = calloc(ARRAYS_PER_PARAMETER * most, sizeof *list->sources);
-    list->names = calloc(ARRAYS_PER_PARAMETER * most, sizeof *list->names);
-    list->notes = calloc(content->note_count + DV_STATE_FIELDS + 2, sizeof *list->notes);
+    list->sources = calloc(DV_CHECKPOINT_MAX_PARTS * most, sizeof *list->sources);
+    list->names = calloc(DV_CHECKPOINT_MAX_PARTS * most, sizeof *list->names);
+    list->notes = calloc(content->note_count + DV_STATE_FIELDS + 3, sizeof *list->notes);
     if (list->sources == NULL || list->names == NULL || list->notes == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to write a checkpoint: free some");
     list->notes[list->note_count++] = (dv_note){"format", "pt"}; /* the order of elements; some programs ask for it */
@@ -99,6 +130,9 @@ static dv_status list_all(listing *list, const dv_checkpoint_content *content, d
         list_state(list, content->state);
     if (content->state != NULL && *dv_run_freeze(content->run) != '\0')
         list->notes[list->note_count++] = (dv_note){DV_NOTE_FREEZE, dv_run_freeze(content->run)};
+    const char *optimizer = dv_optimizer_name(dv_run_optimizer(content->run));
+    if (content->state != NULL && optimizer != NULL)
+        list->notes[list->note_count++] = (dv_note){DV_NOTE_OPTIMIZER, optimizer};
     return list_arrays(list, content, error);
 }
 

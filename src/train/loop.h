@@ -40,6 +40,12 @@ static inline bool dv_stop_asked(const dv_train_callbacks *callbacks) {
     return callbacks != NULL && callbacks->stop != NULL && *callbacks->stop != 0;
 }
 
+#define DV_DEFAULT_MOMENTUM "0.9"
+
+/* optimizer.c: the options of the optimizer must be ones that there are, and the run's those of the options. */
+dv_status dv_check_optimizer(const dv_options *options, dv_error *error);
+dv_status dv_check_planned(const dv_run *run, const dv_options *options, dv_error *error);
+
 /* Tests with all batches of the loader, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone.
  * If a stop is asked for meanwhile, the tally is not complete. */
 dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs,

@@ -1,74 +1,89 @@
-/* Stochastic gradient descent with momentum. One pass over memory: parameter, velocity and gradient are read
- * and written once, and the gradient is left zero for the next step. */
-#include <division/train.h>
-
+/* The optimizer of a training: its text, from the options that have one word each. */
 #include "base/status.h"
+#include "train/loop.h"
 
-/* Below this it is not worth waking the threads. */
-enum { PARALLEL_FROM = 1 << 15 };
+#include <division/options.h>
 
-dv_sgd_options dv_sgd_options_default(void) {
-    return (dv_sgd_options){.momentum = 0.9, .weight_decay = 5e-4};
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The optimizer that --momentum and --nesterov are of. */
+#define SGD "sgd"
+
+static bool is_sgd(const dv_options *options, size_t name) {
+    return name == strlen(SGD) && strncmp(options->optimizer, SGD, name) == 0;
 }
 
-dv_status dv_sgd_check(const dv_sgd_options *options, dv_error *error) {
-    DV_NEED(options);
-    if (!(options->momentum >= 0 && options->momentum < 1))
-        return dv_fail(error, DV_ERROR_OPTION, "momentum: %g: must be at least 0 and less than 1", options->momentum);
-    if (!(options->weight_decay >= 0 && options->weight_decay <= 1))
-        return dv_fail(error, DV_ERROR_OPTION, "weight decay: %g: must be from 0 to 1", options->weight_decay);
-    if (options->nesterov && options->momentum == 0)
-        return dv_fail(error, DV_ERROR_OPTION, "nesterov: needs momentum, which is 0: give one, 0.9 for example");
+static dv_status check_words(const dv_options *options, bool sgd, dv_error *error) {
+    if (!sgd && (options->momentum != strtod(DV_DEFAULT_MOMENTUM, NULL) || options->nesterov))
+        return dv_fail(error, DV_ERROR_OPTION, "%s is sgd's alone: leave it out, or give it with the optimizer: %.40s",
+                       options->nesterov ? "nesterov" : "momentum", options->optimizer);
     return DV_OK;
 }
 
-int dv_sgd_slots(const dv_sgd_options *options) {
-    return options->momentum != 0;
+/* "sgd:decay=5e-4,momentum=0.9,nesterov=0" and what stands behind the colon, which goes over it. */
+static dv_status write_text(const dv_options *options, char text[DV_OPTIMIZER_TEXT_BYTES], dv_error *error) {
+    size_t name = strcspn(options->optimizer, ":");
+    bool sgd = is_sgd(options, name);
+    char words[100] = "";
+    DV_TRY(check_words(options, sgd, error));
+    if (sgd)
+        snprintf(words, sizeof words, ",momentum=%.17g,nesterov=%d", options->momentum, options->nesterov != 0);
+    const char *own = options->optimizer[name] == ':' ? options->optimizer + name + 1 : NULL;
+    int length = snprintf(text, DV_OPTIMIZER_TEXT_BYTES, "%.*s:decay=%.17g%s%s%s", (int)name, options->optimizer,
+                          options->weight_decay, words, own != NULL ? "," : "", own != NULL ? own : "");
+    if (length < 0 || length >= DV_OPTIMIZER_TEXT_BYTES)
+        return dv_fail(error, DV_ERROR_OPTION, "optimizer: a text of %zu characters: give a shorter one",
+                       strlen(options->optimizer));
+    return DV_OK;
 }
 
-static void update_plain(float rate, float decay, size_t count, float *restrict p, float *restrict gradient) {
-#pragma omp parallel for simd if (count >= PARALLEL_FROM) schedule(static)
-    for (size_t i = 0; i < count; i++) {
-        p[i] -= rate * (gradient[i] + decay * p[i]);
-        gradient[i] = 0;
-    }
+static dv_status read_optimizer(const dv_options *options, dv_optimizer *optimizer, dv_error *error) {
+    char text[DV_OPTIMIZER_TEXT_BYTES];
+    DV_TRY(write_text(options, text, error));
+    return dv_optimizer_parse(text, optimizer, error);
 }
 
-static void update_momentum(float rate, float momentum, float decay, size_t count, float *restrict p,
-                            float *restrict gradient, float *restrict velocity) {
-#pragma omp parallel for simd if (count >= PARALLEL_FROM) schedule(static)
-    for (size_t i = 0; i < count; i++) {
-        velocity[i] = momentum * velocity[i] + (gradient[i] + decay * p[i]);
-        p[i] -= rate * velocity[i];
-        gradient[i] = 0;
-    }
+dv_status dv_check_optimizer(const dv_options *options, dv_error *error) {
+    dv_optimizer optimizer;
+    return read_optimizer(options, &optimizer, error);
 }
 
-static void update_nesterov(float rate, float momentum, float decay, size_t count, float *restrict p,
-                            float *restrict gradient, float *restrict velocity) {
-#pragma omp parallel for simd if (count >= PARALLEL_FROM) schedule(static)
-    for (size_t i = 0; i < count; i++) {
-        float g = gradient[i] + decay * p[i];
-        velocity[i] = momentum * velocity[i] + g;
-        p[i] -= rate * (g + momentum * velocity[i]);
-        gradient[i] = 0;
-    }
+dv_status dv_check_planned(const dv_run *run, const dv_options *options, dv_error *error) {
+    const dv_optimizer *planned = dv_run_optimizer(run);
+    dv_optimizer wanted;
+    DV_TRY(read_optimizer(options, &wanted, error));
+    if (planned == NULL || memcmp(planned, &wanted, sizeof wanted) != 0)
+        return dv_fail(error, DV_ERROR_ARGUMENT,
+                       "train: the plan has %s optimizer: make it with what dv_options_for_plan says",
+                       planned == NULL ? "no" : "another");
+    if (dv_run_gradients(run) == DV_GRADIENTS_TRANSIENT && options->accumulate > 1)
+        return dv_fail(error, DV_ERROR_ARGUMENT,
+                       "train: gradients are to be accumulated, but are planned to be transient: plan to keep them");
+    return DV_OK;
 }
 
-void dv_sgd_update(const dv_sgd_options *options, double rate, size_t count, float *parameter, float *gradient,
-                   float *velocity) {
-    float step = (float)rate, momentum = (float)options->momentum, decay = (float)options->weight_decay;
-    if (momentum == 0)
-        update_plain(step, decay, count, parameter, gradient);
-    else if (options->nesterov)
-        update_nesterov(step, momentum, decay, count, parameter, gradient, velocity);
-    else
-        update_momentum(step, momentum, decay, count, parameter, gradient, velocity);
+/* A text, or NULL where there is none. */
+static const char *given(const char *text) {
+    return text[0] != '\0' ? text : NULL;
 }
 
-void dv_sgd_step(const dv_sgd_options *options, double rate, dv_run *run) {
-    const dv_run_parameter *parameter;
-    for (size_t i = 0; (parameter = dv_run_parameter_at(run, i)) != NULL; i++)
-        if (parameter->gradient != NULL)
-            dv_sgd_update(options, rate, parameter->count, parameter->data, parameter->gradient, parameter->optimizer);
+dv_status dv_options_for_plan(const dv_options *options, char text[DV_OPTIMIZER_TEXT_BYTES], dv_plan_options *plan,
+                              dv_error *error) {
+    DV_NEED(options);
+    DV_NEED(text);
+    DV_NEED(plan);
+    DV_TRY(dv_check_optimizer(options, error));
+    DV_TRY(write_text(options, text, error));
+    *plan = dv_plan_options_default();
+    plan->method = options->method;
+    plan->spill = given(options->spill);
+    plan->freeze = given(options->freeze);
+    plan->optimizer = text;
+    plan->groups = given(options->groups);
+    plan->clip = options->clip;
+    plan->average = options->average > 0;
+    plan->gradients = options->accumulate > 1 || options->clip > 0 ? DV_GRADIENTS_KEPT : DV_GRADIENTS_TRANSIENT;
+    return DV_OK;
 }

@@ -4,6 +4,8 @@
 
 #include "base/option_text.h"
 #include "base/status.h"
+#include "optimizer/groups.h"
+#include "train/loop.h"
 
 #include <division/folder.h>
 #include <division/threads.h>
@@ -31,6 +33,21 @@ static dv_status accept_schedule(const char *text, void *values, dv_error *error
 static dv_status accept_augmentation(const char *text, void *values, dv_error *error) {
     dv_options *options = values;
     return dv_augmentation_parse(text, &options->loading.augmentation, error);
+}
+
+/* Of these the text itself is the value: only mistakes are told early. */
+static dv_status accept_optimizer(const char *text, void *values, dv_error *error) {
+    (void)values;
+    dv_optimizer optimizer;
+    return dv_optimizer_parse(text, &optimizer, error);
+}
+
+static dv_status accept_groups(const char *text, void *values, dv_error *error) {
+    (void)values;
+    dv_groups *groups = NULL;
+    dv_status status = dv_groups_new(text, &groups, error);
+    dv_groups_free(groups);
+    return status;
 }
 
 #define COUNT(member, low, high) DV_COUNT_AT(dv_options, member, low, high)
@@ -62,9 +79,15 @@ static const dv_option rows[] = {
      .preset = "0"},
     {"warmup-constant", NULL, "the warm-up stays at that share", DV_FLAG_AT(dv_options, schedule.warmup_constant),
      .preset = "no"},
-    {"momentum", "M", "of the optimizer", NUMBER(sgd.momentum, 0, 0.999999), .preset = "0.9"},
-    {"nesterov", NULL, "Nesterov's momentum", DV_FLAG_AT(dv_options, sgd.nesterov), .preset = "no"},
-    {"weight-decay", "D", "of the optimizer", NUMBER(sgd.weight_decay, 0, 1), .preset = "0.0005"},
+    {"optimizer", "OPTIMIZER", "how weights follow their gradients: see below", COPY(optimizer), .preset = "sgd",
+     .accept = accept_optimizer},
+    {"momentum", "M", "of sgd", NUMBER(momentum, 0, 0.999999), .preset = DV_DEFAULT_MOMENTUM},
+    {"nesterov", NULL, "Nesterov's momentum, of sgd", DV_FLAG_AT(dv_options, nesterov), .preset = "no"},
+    {"weight-decay", "D", "of the optimizer", NUMBER(weight_decay, 0, 1), .preset = "0.0005"},
+    {"groups", "GROUPS", "of weights with another decay or rate: 'vectors:decay=0;fc:rate=10'", COPY(groups),
+     .accept = accept_groups},
+    {"clip", "NORM", "scale gradients down to this norm, if theirs is larger; 0 for never", NUMBER(clip, 0, 1e9),
+     .preset = "0"},
     {"label-smoothing", "S", "of the loss", NUMBER(label_smoothing, 0, 0.999999), .preset = "0"},
     {"mixup", "ALPHA", "mix pairs of images; 0 for no", NUMBER(mix.mixup, 0, 100), .preset = "0"},
     {"cutmix", "ALPHA", "exchange rectangles of images; 0 for no", NUMBER(mix.cutmix, 0, 100), .preset = "0"},
@@ -111,7 +134,7 @@ dv_status dv_options_check(const dv_options *options, dv_error *error) {
         return dv_fail(error, DV_ERROR_OPTION, "%s: %s: must be %s", rows[i].name, value,
                        dv_option_takes(&rows[i], takes));
     }
-    DV_TRY(dv_sgd_check(&options->sgd, error));
+    DV_TRY(dv_check_optimizer(options, error));
     return dv_schedule_check(&options->schedule, error);
 }
 

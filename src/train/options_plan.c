@@ -4,22 +4,6 @@
 
 #include "base/status.h"
 
-/* A text, or NULL where there is none. */
-static const char *given(const char *text) {
-    return text[0] != '\0' ? text : NULL;
-}
-
-/* What the plan is told. */
-static dv_plan_options plan_options(const dv_options *options) {
-    dv_plan_options made = dv_plan_options_default();
-    made.method = options->method;
-    made.spill = given(options->spill);
-    made.freeze = given(options->freeze);
-    made.optimizer_slots = dv_sgd_slots(&options->sgd);
-    made.average = options->average > 0;
-    return made;
-}
-
 /* Of what options and data say, the first that says anything; 0 is the model's own. */
 static size_t first_of(size_t option, size_t data) {
     return option > 0 ? option : data;
@@ -32,7 +16,9 @@ dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *sha
     DV_NEED(graph);
     DV_NEED(plan);
     shape = shape != NULL ? shape : &none;
-    dv_plan_options told = plan_options(options);
+    dv_plan_options told;
+    char optimizer[DV_OPTIMIZER_TEXT_BYTES];
+    DV_TRY(dv_options_for_plan(options, optimizer, &told, error));
     DV_TRY(dv_model_build(options->model, (dv_type)options->precision, options->batch,
                           first_of(options->classes, shape->classes), first_of(options->side, shape->side), graph,
                           error));

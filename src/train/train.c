@@ -181,12 +181,24 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double sh
                           error));
     DV_TRY(dv_run_set_images(t->run, count, error));
     dv_mix_batch(&options->mix, options->seed, number, t->run);
-    const dv_step step = {.batch = number, .label_smoothing = (float)options->label_smoothing, .scale = (float)share};
+    const dv_step step = {.batch = number,
+                          .label_smoothing = (float)options->label_smoothing,
+                          .scale = (float)share,
+                          .rate = rate,
+                          .update = t->state->step};
     dv_status status = train_on(t->run, &step, &result, error);
     if (status != DV_OK)
         return explain(t, error, status, t->state->step, rate);
     dv_tally_add(sum, &result, count);
     return DV_OK;
+}
+
+/* Where gradients are kept they have added up by now. */
+static dv_status update(training *t, double rate, dv_error *error) {
+    if (dv_run_gradients(t->run) != DV_GRADIENTS_KEPT)
+        return DV_OK;
+    dv_status status = dv_run_update(t->run, rate, t->state->step, error);
+    return status == DV_OK ? DV_OK : explain(t, error, status, t->state->step, rate);
 }
 
 /* One step of the optimizer. Its images are in the state when it is done, not before. */
@@ -199,7 +211,7 @@ static dv_status step(training *t, double rate, dv_error *error) {
         double share = (double)images_of(t, i, i + 1) / (double)images_of(t, first, last);
         DV_TRY(run_batch(t, i, state->step * accumulate + i - first, share, rate, &sum, error));
     }
-    dv_sgd_step(&t->options->sgd, rate, t->run);
+    DV_TRY(update(t, rate, error));
     if (t->options->average > 0)
         dv_average_step(t->options->average, state->step, t->run);
     state->step++;
@@ -365,6 +377,7 @@ dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, con
     *result = (dv_train_result){0};
     DV_TRY(dv_options_check(options, error));
     DV_TRY(dv_check_input(run, error));
+    DV_TRY(dv_check_planned(run, options, error));
     if (options->average > 0 && !has_averages(run))
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: an average of the weights is asked for, but not planned");
     training t = {.run = run, .plan = plan, .options = options, .callbacks = callbacks, .state = state};
