@@ -36,11 +36,11 @@ typedef struct dv_option {
     const char *argument; /* what help calls the value, or NULL */
     const char *help;     /* one line */
     dv_option_kind kind;
+    int this_call;            /* belongs to one call: files of options do not have it */
     double minimum, maximum;  /* of integers, powers, counts and numbers */
     const char *const *words; /* NULL after the last */
     size_t room;              /* of a copy */
     const char *preset;       /* the value where none is given; NULL: none */
-    int this_call;            /* belongs to one call: files of options do not have it */
     size_t offset;            /* of the value in the struct that the table is of */
     void *target;             /* the value itself, where it is not in a struct; else NULL */
     dv_status (*accept)(const char *text, void *values,

@@ -22,7 +22,7 @@ extern "C" {
 /* The part of a row that says where in a struct the value is, and what it may be. A member of another type than the
  * kind's is a warning of the compiler. */
 #define DV_OFFSET(type, member, expected) \
-    .offset = offsetof(type, member) + 0 * sizeof(1 ? &((type *)0)->member : (expected *)0)
+    .offset = (offsetof(type, member) + 0 * sizeof(1 ? &((type *)0)->member : (expected *)0))
 #define DV_FLAG_AT(type, member) .kind = DV_OPTION_FLAG, DV_OFFSET(type, member, int)
 #define DV_COUNT_AT(type, member, low, high) \
     .kind = DV_OPTION_COUNT, .minimum = (low), .maximum = (high), DV_OFFSET(type, member, size_t)
