@@ -39,6 +39,8 @@ run codec --help
 repeats "$codec_help"
 run codec missing.npy --seed x --help
 repeats "$codec_help"
+run methods
+prints 'none *division *block*bits*checkpoint*segments*actnn*level*: L0, L1, L2, L3 or L4*'
 run help bench
 prints 'Usage: division bench BENCHMARK*codec*'
 run help info

@@ -76,10 +76,30 @@ static void takes_a_network_without_parameters(void **state) {
     }
 }
 
+/* What can be asked for is what a text may say: every option at its preset and, if it has bounds, not beyond them. */
+static void options_can_be_asked_for(void **state) {
+    (void)state;
+    dv_method method;
+    const dv_option *option;
+    char text[200];
+    size_t options = 0;
+    for (size_t m = 0; dv_method_name_at(m); m++)
+        for (size_t i = 0; (option = dv_method_option_at(m, i)); i++, options++) {
+            snprintf(text, sizeof text, "%s:%s=%s", dv_method_name_at(m), option->name, option->preset);
+            assert_ok(dv_method_parse(text, &method, &error));
+            snprintf(text, sizeof text, "%s:%s=%.0f", dv_method_name_at(m), option->name, option->maximum + 1);
+            assert_fails(dv_method_parse(text, &method, &error), DV_ERROR_OPTION, option->name);
+        }
+    assert_true(options >= 12);
+    assert_null(dv_method_option_at(0, 0));
+    assert_null(dv_method_option_at(1000, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_options),
         cmocka_unit_test(tells_what_is_wrong),
+        cmocka_unit_test(options_can_be_asked_for),
         cmocka_unit_test(takes_a_network_without_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

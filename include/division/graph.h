@@ -124,6 +124,10 @@ DV_API dv_plan_options dv_plan_options_default(void);
 DV_API const char *dv_method_name_at(size_t index);
 DV_API const char *dv_method_help_at(size_t index);
 
+/* Their options, with bounds: those of the codec that the method packs with, then its own. NULL past the last. Static.
+ */
+DV_API const dv_option *dv_method_option_at(size_t method, size_t index);
+
 /* What the images or one layer take. Text lives as long as the plan. */
 typedef struct dv_plan_row {
     const char *layer, *kind;

@@ -72,6 +72,7 @@ void cli_list_commands(const cli_command *commands);
 
 /* The commands. */
 int cli_models(int argc, char **argv);
+int cli_methods(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_eval(int argc, char **argv);

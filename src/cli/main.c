@@ -13,6 +13,7 @@ static const cli_command commands[] = {
     {"train", "train a network", cli_train},
     {"eval", "test a network that was trained", cli_eval},
     {"models", "list the networks there are", cli_models},
+    {"methods", "list the ways to keep values, with their options", cli_methods},
     {"plan", "say what a training will take, layer by layer", cli_plan},
     {"codec", "pack and unpack a map, and say what it costs", cli_codec},
     {"data", "fetch, convert and show data", cli_data},

@@ -21,7 +21,7 @@
 enum { OPTION_BITS };
 
 static const dv_option options[] = {
-    [OPTION_BITS] = {"bits", "N", "bits of a code: 4 or 8", DV_POWER_IN(OPTION_BITS, 4, 8), .preset = "4"},
+    [OPTION_BITS] = {"bits", "N", "bits of a code", DV_POWER_IN(OPTION_BITS, 4, 8), .preset = "4"},
 };
 
 #define WIDTH 6.0

@@ -29,6 +29,17 @@ const char *dv_method_help_at(size_t index) {
     return index < KIND_COUNT ? kinds[index]->help : NULL;
 }
 
+const dv_option *dv_method_option_at(size_t method, size_t index) {
+    if (method >= KIND_COUNT)
+        return NULL;
+    const dv_method_kind *kind = kinds[method];
+    dv_codec codec;
+    size_t packed = kind->codec && dv_codec_parse(kind->codec, &codec, NULL) == DV_OK ? codec.kind->option_count : 0;
+    if (index < packed)
+        return &codec.kind->options[index];
+    return index - packed < kind->option_count ? &kind->options[index - packed] : NULL;
+}
+
 static dv_status find_kind(const char *text, const dv_method_kind **kind, const char **rest, dv_error *error) {
     char known[200] = "";
     if (dv_method_added && dv_option_text_names(text, dv_method_added->name, rest)) {
