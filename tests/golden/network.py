@@ -5,6 +5,10 @@ hash that the test implements too, so that the files stay small.
 
     python3 tests/golden/network.py resnet18_cifar > tests/golden/resnet18_cifar.txt
     python3 tests/golden/network.py resnet50_64 > tests/golden/resnet50_64.txt
+    python3 tests/golden/network.py resnet18_cifar_frozen > tests/golden/resnet18_cifar_frozen.txt
+    python3 tests/golden/network.py resnet50_64_frozen > tests/golden/resnet50_64_frozen.txt
+
+What is frozen has requires_grad_(False), and its batch norms eval(); running statistics then begin as numbers of the hash.
 
 A value that rounding moves across zero in front of a ReLU changes the gradients of its channel by a thousandth of
 their norm: PyTorch's own gradients in f32 and f64 then differ by that much. The first batch is therefore one that
@@ -87,6 +91,13 @@ class ResNet(nn.Module):
 CASES = {  # blocks, bottleneck, small images, side, batch, classes, number of the first batch
     "resnet18_cifar": ([2, 2, 2, 2], False, True, 32, 4, 10, 49),
     "resnet50_64": ([3, 4, 6, 3], True, False, 64, 4, 10, 25),
+    "resnet18_cifar_frozen": ([2, 2, 2, 2], False, True, 32, 4, 10, 35),
+    "resnet50_64_frozen": ([3, 4, 6, 3], True, False, 64, 4, 10, 29),
+}
+
+FROZEN = {  # the first has a block in the middle, and one whose norms alone are frozen
+    "resnet18_cifar_frozen": ["conv1", "bn1", "layer1", "layer3.0", "layer4.0.bn1", "layer4.0.bn2"],
+    "resnet50_64_frozen": ["conv1", "bn1", "layer1", "layer2", "layer3"],
 }
 
 
@@ -107,6 +118,18 @@ def fill(model):
         p.data = torch.from_numpy(u.astype(numpy.float32).reshape(p.shape))
 
 
+def freeze(model, names):
+    """Freezes the modules of these names. All running statistics are numbers near 0 and near 1."""
+    for name, buffer in model.named_buffers():
+        u = uniform(name_seed(name), buffer.numel())
+        if name.endswith("running_mean"):
+            buffer.copy_(torch.from_numpy(0.2 * u - 0.1))
+        elif name.endswith("running_var"):
+            buffer.copy_(torch.from_numpy(0.5 + u))
+    for name in names:
+        model.get_submodule(name).requires_grad_(False).eval()
+
+
 def batch_of(step, side, batch, classes):
     """Images [batch, 3, side, side], made channels last, and labels."""
     pixels = uniform(1000003 * (step + 1), batch * side * side * 3).reshape(batch, side, side, 3) * 2 - 1
@@ -119,6 +142,7 @@ def new_model(name):
     blocks, bottleneck, small, side, batch, classes, first = CASES[name]
     model = ResNet(blocks, bottleneck, small, classes)
     fill(model)
+    freeze(model, FROZEN.get(name, []))
     return model, (side, batch, classes), first
 
 
@@ -142,9 +166,12 @@ def print_margins(name):
 
 def print_golden(name):
     model, shape, first = new_model(name)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, weight_decay=5e-4)
+    trained = {parameter: p for parameter, p in model.named_parameters() if p.requires_grad}
+    optimizer = torch.optim.SGD(trained.values(), lr=0.01, weight_decay=5e-4)
     print(f"# {name}: side {shape[0]}, batch {shape[1]}, classes {shape[2]}, SGD lr 0.01 weight decay 5e-4")
     print(f"# PyTorch {torch.__version__}")
+    if name in FROZEN:
+        print("# frozen:", ", ".join(FROZEN[name]))
     for step in range(20):
         images, labels = batch_of(first + step, *shape)
         optimizer.zero_grad()
@@ -152,7 +179,7 @@ def print_golden(name):
         loss.backward()
         print(f"loss {first + step} {loss.item():.9g}")
         if step == 0:
-            for parameter, p in model.named_parameters():
+            for parameter, p in trained.items():
                 g = p.grad.double().flatten()
                 entries = [(i * 7919 + 13) % g.numel() for i in range(4)]
                 print(f"gradient {parameter} {g.norm().item():.9g}", *[f"{i}:{g[i].item():.9g}" for i in entries])
