@@ -122,15 +122,14 @@ static void choose_all(const dv_codec_call *call, dv_channel_code *head, const f
 static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
     const dv_map *map = call->map;
     int finite = 1;
+#pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static) reduction(&& : finite)
     for (size_t n = 0; n < call->count; n++) {
         float *most = (float *)(void *)(records + n * call->record_bytes);
-        finite = dv_acgc_measure(map, 1, image_at(map, elements, n), most) && finite;
-        choose_all(call, (dv_channel_code *)(void *)most, most);
-    }
-#pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)
-    for (size_t n = 0; n < call->count; n++) {
-        dv_channel_code *head = (dv_channel_code *)(void *)(records + n * call->record_bytes);
-        dv_acgc_encode(map, head, true, image_at(map, elements, n), (uint8_t *)(head + map->channels));
+        dv_channel_code *head = (dv_channel_code *)(void *)most;
+        const void *image = image_at(map, elements, n);
+        finite = dv_acgc_measure(map, 1, image, most) && finite;
+        choose_all(call, head, most);
+        dv_acgc_encode(map, head, true, image, (uint8_t *)(head + map->channels));
     }
     return finite ? DV_OK : dv_codec_fail_nonfinite(call, elements, error);
 }

@@ -134,8 +134,29 @@ LOOP void quantize_channel_codes(const float *restrict x, size_t count, float sc
 
 typedef float square[DV_CHANNELS_TOGETHER][DV_CHUNK + 8];
 
+/* Rows of a whole square's channels, in f32: a loop of known length. */
+LOOP void turn_rows(const float *restrict x, size_t stride, size_t count, square to) {
+    for (size_t j = 0; j < count; j++, x += stride)
+        for (size_t c = 0; c < DV_CHANNELS_TOGETHER; c++)
+            to[c][j] = x[c];
+}
+
+LOOP void turn_rows_back(square from, size_t stride, size_t count, float *restrict out) {
+    for (size_t j = 0; j < count; j++, out += stride)
+        for (size_t c = 0; c < DV_CHANNELS_TOGETHER; c++)
+            out[c] = from[c][j];
+}
+
+INLINE bool is_whole_square(const dv_code_tile *tile) {
+    return tile->layout == DV_NHWC && tile->type == DV_F32 && tile->channels == DV_CHANNELS_TOGETHER;
+}
+
 /* Pixels first .. first + count - 1 of all channels, channel by channel. */
 LOOP void turn(const dv_code_tile *tile, const void *src, size_t first, size_t count, square to) {
+    if (is_whole_square(tile)) {
+        turn_rows((const float *)src + first * tile->pixel_stride, tile->pixel_stride, count, to);
+        return;
+    }
     for (size_t c = 0; tile->layout == DV_NCHW && c < tile->channels; c++)
         to_f32(tile->type, element(tile->type, src, c * tile->pixels + first), count, to[c]);
     for (size_t j = 0; tile->layout == DV_NHWC && j < count; j++) {
@@ -148,6 +169,10 @@ LOOP void turn(const dv_code_tile *tile, const void *src, size_t first, size_t c
 }
 
 LOOP void turn_back(const dv_code_tile *tile, square from, size_t first, size_t count, void *dst) {
+    if (is_whole_square(tile)) {
+        turn_rows_back(from, tile->pixel_stride, count, (float *)dst + first * tile->pixel_stride);
+        return;
+    }
     for (size_t c = 0; tile->layout == DV_NCHW && c < tile->channels; c++)
         from_f32(tile->type, from[c], count, element_in(tile->type, dst, c * tile->pixels + first));
     for (size_t j = 0; tile->layout == DV_NHWC && j < count; j++) {
