@@ -255,6 +255,19 @@ prints '*"planned_bytes": *"peak_at": *"peak_bytes": *"schedule": [[]{"at": 0, "
 run plan --model resnet20 --batch 2 --json
 [[ $output != *schedule* ]] || complain "expected no schedule where none is asked for"
 
+# What is frozen is marked, and what it saves is told.
+run plan --model resnet20 --batch 2 --method none --freeze 'conv1,bn1,layer[12]' --elsewhere
+prints 'layer *
+conv1 *  convolution *  -  * 0 B   0.00        0 B  frozen
+*layer2.2.bn2 *  exact *  frozen
+layer3.0.conv1 * 0 B
+*frozen            66128 of 272474 parameters; without: * activations, * planned
+parameters *'
+run plan --model resnet20 --batch 2 --freeze conv1 --json
+prints '*"freeze": "conv1"*"layer": "conv1"*"frozen_bytes": 1728*"frozen_bytes": 1728*"activation_bytes_if_not_frozen": *"planned_bytes_if_not_frozen": *'
+run plan --model resnet20 --freeze '*'
+fails 2 "freeze: '*' are all parameters: nothing is left to train: leave some out, fc for example"
+
 # ---- the environment --------------------------------------------------------------------------
 
 # settings [NAME=VALUE...]: what OpenMP's library is told, each time that it is loaded.

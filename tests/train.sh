@@ -311,6 +311,25 @@ head -c 1000 whole/last.safetensors >cut/last.safetensors
 run --resume cut --quiet
 fails 1 "cut/last.safetensors is no good safetensors file: it ends inside its header: check that it is the right file"
 
+# ---- frozen layers ---------------------------------------------------------------------------
+
+# What is frozen is an option of the run: a training goes on with the same, to the same bits, and its weights fit any.
+frozen=("${tiny[@]}" --data synthetic:side=16,train=32,test=8 --epochs 2 --average 0.9)
+run "${frozen[@]}" --freeze conv1,bn1,layer1,layer2.0 --out frozen --quiet
+prints ''
+grep -q '"freeze": "conv1,bn1,layer1,layer2.0"' frozen/config.json || complain "config.json does not say what is frozen"
+run "${frozen[@]}" --freeze conv1,bn1,layer1,layer2.0 --out thawed --steps 3 --quiet
+prints ''
+run --resume thawed --freeze fc --quiet
+fails 2 "freeze: 'fc': thawed/last.safetensors was trained with 'conv1,bn1,layer1,layer2.0': go on with that (--freeze), or begin a training from its weights alone (--init)"
+run --resume thawed --steps 0 --quiet
+prints ''
+cmp -s <(arrays frozen/last.safetensors) <(arrays thawed/last.safetensors) || complain "other weights than without the interruption"
+run "${frozen[@]}" --init frozen/last.safetensors --freeze fc --quiet
+prints ''
+run "${frozen[@]}" --freeze conv9 --quiet
+fails 2 "freeze: 'conv9' names no parameter: give names like fc or fc.weight, or globs of them ('*' is any text)"
+
 # ---- images that can't be decoded ------------------------------------------------------------
 
 # A test that fails leaves what was trained before it.
