@@ -5,6 +5,7 @@
  *     graph, layers, models               networks: building, planning, running
  *     data                                labelled images and batches of them
  *     train, checkpoint, folder, recipe   training, its files, and files of its options
+ *     optimizer                           how parameters follow their gradients
  *     option, options, training           options by name; a training from them to its folder
  *
  * - Threads, fork, freeing: The rules stand at the top of each header. */
@@ -21,6 +22,7 @@
 #include <division/layers.h>
 #include <division/models.h>
 #include <division/option.h>
+#include <division/optimizer.h>
 #include <division/options.h>
 #include <division/recipe.h>
 #include <division/status.h>
