@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A training that is ended by SIGKILL, SIGTERM and SIGHUP at random moments and resumed each time comes to the weights and the
 # log of one that was left alone. DV_PROGRAM is the program, DV_TEMP an empty folder; DV_KILLS is how often each signal
-# meets it (2), DV_KILL_SEED the seed of the moments, DV_KILL_METHOD the method, DV_KILL_SIDE the side of the images: from 16
+# meets it (2), DV_KILL_SEED the seed of the moments, DV_KILL_METHOD the method, DV_KILL_OPTIMIZER the optimizer (one at random), DV_KILL_SIDE the side of the images: from 16
 # on, swap has values that are worth a file.
 # shellcheck source=tests/calls.bash
 source "$DV_SOURCE_DIR/tests/calls.bash"
@@ -17,7 +17,10 @@ stop() {
 }
 
 options=(--model resnet20 --data "synthetic:side=${DV_KILL_SIDE:-8},train=48,test=16" --batch 8 --epochs 12 --threads 1 --average 0.9 --mixup 0.2)
-train=("$DV_PROGRAM" train "${options[@]}" --method "${DV_KILL_METHOD:-division}" --spill spill)
+optimizers=(sgd adamw rmsprop:momentum=0.9,centered=yes)
+optimizer=${DV_KILL_OPTIMIZER:-${optimizers[RANDOM % 3]}}
+echo "optimizer $optimizer"
+train=("$DV_PROGRAM" train "${options[@]}" --optimizer "$optimizer" --lr 0.01 --method "${DV_KILL_METHOD:-division}" --spill spill)
 # SIGKILL gives no time to save; with a checkpoint after every step, many of its moments are in the middle of one.
 declare -A saves=([KILL]=1e-6 [TERM]=10 [HUP]=10)
 
