@@ -67,7 +67,7 @@ static dv_status read_options(const char *text, dv_optimizer *optimizer, dv_erro
 }
 
 dv_status dv_optimizer_parse(const char *text, dv_optimizer *optimizer, dv_error *error) {
-    dv_optimizer made = {NULL};
+    dv_optimizer made = {.kind = NULL};
     const char *options;
     DV_NEED(text);
     DV_NEED(optimizer);
