@@ -21,8 +21,8 @@
 #include <division/info.h>
 #include <division/layers.h>
 #include <division/models.h>
-#include <division/option.h>
 #include <division/optimizer.h>
+#include <division/option.h>
 #include <division/options.h>
 #include <division/recipe.h>
 #include <division/status.h>
