@@ -5,6 +5,7 @@
  * averages, minima, steps and codes, one tile's after the other's. */
 #include "codec/kernels/kernels.h"
 #include "codec/kind.h"
+#include "codec/map.h"
 
 #include <string.h>
 
@@ -21,10 +22,6 @@ static const dv_option options[] = {
 };
 
 /* ---- layout -------------------------------------------------------------------------------- */
-
-static size_t map_pixels(const dv_map *map) {
-    return dv_map_image_elements(map) / map->channels;
-}
 
 static size_t map_tiles(const dv_map *map) {
     return (map->channels + DV_TILE_CHANNELS - 1) / DV_TILE_CHANNELS;
@@ -69,7 +66,7 @@ static dv_tile_record tile_record(const dv_tile *tile, uint8_t *bytes) {
 }
 
 static size_t record_bytes(const dv_codec *codec, const dv_map *map) {
-    if (map_pixels(map) == 1) /* nothing to average: kept exact */
+    if (dv_map_pixels(map) == 1) /* nothing to average: kept exact */
         return dv_codec_exact.record_bytes(codec, map);
     dv_tile tile = describe_tile(codec, map);
     size_t whole = (map_tiles(map) - 1) * tile_bytes(&tile);
@@ -90,7 +87,7 @@ typedef struct piece {
 /* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next. */
 static ptrdiff_t next_tile(const dv_codec_call *call, size_t image, size_t number) {
     const dv_map *map = call->map;
-    size_t tiles = map_tiles(map), pixels = map_pixels(map), elements = map->channels * pixels;
+    size_t tiles = map_tiles(map), pixels = dv_map_pixels(map), elements = map->channels * pixels;
     size_t in_image = DV_TILE_CHANNELS * (map->layout == DV_NHWC ? 1 : pixels);
     if (number + 1 < tiles)
         return (ptrdiff_t)(in_image * dv_type_bytes(map->type));
@@ -101,7 +98,7 @@ static ptrdiff_t next_tile(const dv_codec_call *call, size_t image, size_t numbe
 
 static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size_t index) {
     size_t tiles = map_tiles(call->map), image = tiles ? index / tiles : 0, number = index - image * tiles;
-    size_t channel = number * DV_TILE_CHANNELS, pixels = map_pixels(call->map);
+    size_t channel = number * DV_TILE_CHANNELS, pixels = dv_map_pixels(call->map);
     piece p = {.tile = *first_tile};
     p.byte = image * call->record_bytes + number * tile_bytes(first_tile);
     p.element = (image * call->map->channels * pixels) + channel * (call->map->layout == DV_NHWC ? 1 : pixels);
@@ -121,7 +118,7 @@ static dv_status encode_exact(const dv_codec_call *call, const void *elements, u
 }
 
 static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
-    if (map_pixels(call->map) == 1)
+    if (dv_map_pixels(call->map) == 1)
         return encode_exact(call, elements, records, error);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const dv_tile tile = describe_tile(call->codec, call->map);
@@ -140,7 +137,7 @@ static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t
 }
 
 static dv_status decode(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error) {
-    if (map_pixels(call->map) == 1)
+    if (dv_map_pixels(call->map) == 1)
         return dv_codec_exact.decode(call, records, elements, error);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const dv_tile tile = describe_tile(call->codec, call->map);

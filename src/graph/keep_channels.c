@@ -105,7 +105,8 @@ static void fit(const dv_kept *kept, const float *most, dv_channel_code *head) {
     int fewer = 0;
     for (size_t needed = wanted; needed > room && fewer < MOST_FEWER;)
         needed = choose_codes(kept, numbers, most, ++fewer, head);
-    numbers[DV_CHANNELS_WANTED] = (float)(wanted / DV_CHANNELS_UNIT);
+    size_t units = wanted / DV_CHANNELS_UNIT;
+    numbers[DV_CHANNELS_WANTED] = (float)units;
     numbers[DV_CHANNELS_FEWER] = (float)fewer;
 }
 

@@ -1,15 +1,16 @@
 /* AC-GC: every channel is kept as coarsely as the error of the gradients allows. How large an error that is follows
  * from the gradients themselves, measured in every hundredth step:
  *
- *     read by a convolution     error² = ε Σ‖gW‖² / (2 elements Σ (window / stride²) ‖gY‖²)      over the layers that
- * read it read by a norm, channel k error² = ε ‖gX‖² pixels / (channels γ² istd⁴ g),  2^-16 at least, with g = (∂γ)² +
- * istd² nnz² max(gz²) (max|x| / 2)²
+ *     read by a convolution      error² = ε Σ‖gW‖² / (2 elements Σ (window / stride²) ‖gY‖²), over its readers
+ *     read by a norm, channel k  error² = ε ‖gX‖² pixels / (channels γ² istd⁴ g), 2^-16 at least,
+ *                                g = (∂γ)² + istd² nnz² max(gz²) (max|x| / 2)²
  *
  * gW, gY, gX are gradients of weights, output and input, gz that of the norm's output before the ReLU. Of what was
  * found the mean of the last ten is used. All values share the pool of the plan, whose bytes are fixed: `bits` on
  * average. */
 #include "base/sizes.h"
 #include "base/status.h"
+#include "codec/map.h"
 #include "graph/gradient_norm.h"
 #include "graph/keep_channels.h"
 
@@ -134,7 +135,7 @@ static void observe_norm(const dv_observation *seen, const float *counts, const 
     if (!seen->call->diff_inputs[0] || !gradient)
         return;
     double square = dv_square_sum(map, seen->call->images, seen->call->diff_inputs[0]), part = part_of(numbers);
-    double population = (double)(seen->call->images * (dv_map_image_elements(map) / map->channels));
+    double population = (double)(seen->call->images * dv_map_pixels(map));
     for (size_t c = 0; c < map->channels; c++) {
         double weight = (double)norm.weight[c], istd = (double)norm.istd[c];
         double half = dv_channels_reach(seen->call->inputs[0], c) / 2;
@@ -175,11 +176,17 @@ typedef struct wish {
     double least, more, planned;
 } wish;
 
+/* What a value takes with one width for all its channels, in units. */
+static double units_of(const dv_plan *plan, dv_value value, unsigned width) {
+    size_t units = dv_channels_bytes(plan, value, width) / DV_CHANNELS_UNIT;
+    return (double)units;
+}
+
 static wish wish_of(const dv_plan *plan, dv_value value, const float *state) {
     double wanted = (double)state[plan->values[value].state_at + DV_CHANNELS_WANTED];
-    double least = (double)(dv_channels_bytes(plan, value, dv_channels_least_width(plan, value)) / DV_CHANNELS_UNIT);
+    double least = units_of(plan, value, dv_channels_least_width(plan, value));
     unsigned width = (unsigned)plan->method.codec.options[BITS];
-    return (wish){least, fmax(wanted - least, 0), (double)(dv_channels_bytes(plan, value, width) / DV_CHANNELS_UNIT)};
+    return (wish){least, fmax(wanted - least, 0), units_of(plan, value, width)};
 }
 
 /* Rounded down to what f32 holds. */

@@ -9,6 +9,7 @@
  * Values that norms alone read have a share of their own that does not change, so that all planned bytes are fixed. */
 #include "base/status.h"
 #include "codec/actnn.h"
+#include "codec/map.h"
 #include "graph/gradient_norm.h"
 #include "graph/keep_groups.h"
 #include "graph/share_bits.h"
@@ -102,7 +103,7 @@ static size_t state_count(const dv_plan *plan) {
 static double weight_of(const dv_observation *seen) {
     const dv_layer *layer = &seen->plan->graph->layers[seen->layer].layer;
     dv_layer_reach reach = dv_layer_reach_of(layer);
-    double pixels = (double)(dv_map_image_elements(&layer->output) / layer->output.channels);
+    double pixels = (double)dv_map_pixels(&layer->output);
     double square = dv_square_sum(&layer->output, seen->call->images, seen->call->diff_output);
     return reach.area / (4 * reach.groups) * 256 / pixels * square / (double)seen->call->images;
 }
@@ -144,7 +145,8 @@ static void give_bits(const dv_plan *plan, const float *bits, float *state) {
         size_t images = (size_t)numbers[DV_GROUPS_IMAGES], sum = 0;
         for (size_t n = 0; n < images; n++)
             sum += (size_t)*bits++;
-        numbers[DV_GROUPS_BITS] = (float)(sum * plan->graph->batch / images);
+        size_t whole = images > 0 ? sum * plan->graph->batch / images : 0;
+        numbers[DV_GROUPS_BITS] = (float)whole;
     }
 }
 

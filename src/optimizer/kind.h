@@ -49,6 +49,9 @@ typedef struct dv_optimizer_kind {
 /* One more optimizer, for tests and examples; NULL: none. */
 extern const dv_optimizer_kind *dv_optimizer_added;
 
+/* Whether both are of one kind, with the same options. */
+bool dv_optimizer_same(const dv_optimizer *a, const dv_optimizer *b);
+
 /* How many slots are in use. */
 size_t dv_optimizer_slot_count(const dv_optimizer *optimizer);
 

@@ -66,6 +66,14 @@ static dv_status read_options(const char *text, dv_optimizer *optimizer, dv_erro
     return kind->check ? kind->check(optimizer->options, error) : DV_OK;
 }
 
+bool dv_optimizer_same(const dv_optimizer *a, const dv_optimizer *b) {
+    bool same = a->kind == b->kind && a->decay == b->decay;
+    for (size_t i = 0; same && i < a->kind->option_count; i++)
+        same = a->kind->options[i].kind == DV_OPTION_FLAG ? a->options[i].flag == b->options[i].flag
+                                                          : a->options[i].number == b->options[i].number;
+    return same;
+}
+
 dv_status dv_optimizer_parse(const char *text, dv_optimizer *optimizer, dv_error *error) {
     dv_optimizer made = {.kind = NULL};
     const char *options;

@@ -1,5 +1,6 @@
 /* The optimizer of a training: its text, from the options that have one word each. */
 #include "base/status.h"
+#include "optimizer/kind.h"
 #include "train/loop.h"
 
 #include <division/options.h>
@@ -54,7 +55,7 @@ dv_status dv_check_planned(const dv_run *run, const dv_options *options, dv_erro
     const dv_optimizer *planned = dv_run_optimizer(run);
     dv_optimizer wanted;
     DV_TRY(read_optimizer(options, &wanted, error));
-    if (planned == NULL || memcmp(planned, &wanted, sizeof wanted) != 0)
+    if (planned == NULL || !dv_optimizer_same(planned, &wanted))
         return dv_fail(error, DV_ERROR_ARGUMENT,
                        "train: the plan has %s optimizer: make it with what dv_options_for_plan says",
                        planned == NULL ? "no" : "another");
