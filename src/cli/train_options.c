@@ -103,7 +103,7 @@ static int read_recipe(train_settings *chosen, const char *path) {
 }
 
 /* Reads the options of the run that is to go on, if there is one. */
-static int read_run(train_settings *chosen, const char *out) {
+static int read_folder(train_settings *chosen, const char *out) {
     char config[TRAIN_PATH_BYTES];
     snprintf(config, sizeof config, "%s/" DV_FOLDER_CONFIG, out);
     return train_is_file(config) ? read_recipe(chosen, config) : CLI_CONTINUE;
@@ -136,7 +136,7 @@ int train_choose(int argc, char **argv, train_settings *chosen) {
     if (recipe != NULL)
         code = read_recipe(chosen, recipe);
     if (code == CLI_CONTINUE && resume && out != NULL)
-        code = read_run(chosen, out);
+        code = read_folder(chosen, out);
     if (code == CLI_CONTINUE)
         code = parse(chosen, argc, argv, NULL);
     chosen->out = out;

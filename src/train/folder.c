@@ -92,7 +92,7 @@ static void remove_left_overs(const dv_folder *folder) {
 }
 
 /* True if there is any file of a run. */
-static bool holds_run(const dv_folder *folder) {
+static bool holds_training(const dv_folder *folder) {
     struct stat status;
     for (size_t i = 0; i < FILE_COUNT; i++)
         if (fstatat(folder->lock, files[i], &status, 0) == 0)
@@ -108,11 +108,11 @@ static dv_status fail_log(const dv_folder *folder, int code, dv_error *error) {
 static dv_status open_log(dv_folder *folder, dv_folder_mode mode, dv_error *error) {
     if (mode == DV_FOLDER_GO_ON)
         return DV_OK;
-    if (mode == DV_FOLDER_NEW && holds_run(folder))
+    if (mode == DV_FOLDER_NEW && holds_training(folder))
         return dv_fail(error, DV_ERROR_IO,
                        "%s holds a run already: --resume it, --replace it, or choose another folder",
                        dv_file_shown(folder->path));
-    folder->replacing = holds_run(folder);
+    folder->replacing = holds_training(folder);
     folder->log = fopen(folder->log_path, folder->replacing ? "ae" : "we");
     return folder->log != NULL ? DV_OK : fail_log(folder, errno, error);
 }
@@ -173,7 +173,7 @@ static dv_status write_text(const dv_folder *folder, const char *name, const cha
 
 /* The new run has something to show: `written`, which is in the folder already, or a line of the log that comes next
  * (NULL). What else is there of the run before goes. */
-static dv_status replace_run(dv_folder *folder, const char *written, dv_error *error) {
+static dv_status replace_training(dv_folder *folder, const char *written, dv_error *error) {
     if (!folder->replacing)
         return DV_OK;
     folder->replacing = false;
@@ -200,7 +200,7 @@ dv_status dv_folder_write(dv_folder *folder, const char *name, const char *text,
     if (folder->replacing && strcmp(name, DV_FOLDER_CONFIG) == 0)
         return hold_config(folder, text, error);
     DV_TRY(write_text(folder, name, text, error));
-    return replace_run(folder, name, error);
+    return replace_training(folder, name, error);
 }
 
 dv_status dv_folder_save(dv_folder *folder, const char *name, const dv_checkpoint_content *content, dv_error *error) {
@@ -211,7 +211,7 @@ dv_status dv_folder_save(dv_folder *folder, const char *name, const dv_checkpoin
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to write %s: free some", name);
     dv_status status = dv_checkpoint_write(path, content, error);
     free(path);
-    return status == DV_OK ? replace_run(folder, name, error) : status;
+    return status == DV_OK ? replace_training(folder, name, error) : status;
 }
 
 /* ---- the log ------------------------------------------------------------------------------- */
@@ -272,7 +272,7 @@ dv_status dv_folder_log(dv_folder *folder, const dv_epoch_record *record, dv_err
     char text[DV_EPOCH_JSON_BYTES];
     DV_NEED(folder);
     DV_TRY(dv_epoch_json(record, text, error));
-    DV_TRY(replace_run(folder, NULL, error));
+    DV_TRY(replace_training(folder, NULL, error));
     if (folder->log == NULL)
         DV_TRY(continue_log(folder, record->epoch, error));
     errno = 0;
