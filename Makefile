@@ -61,7 +61,7 @@ ubsan: setup-test ## ... under the undefined-behaviour sanitizer
 	$(call test,ubsan)
 sanitize: setup-test ## ... under both of them at once
 	$(call test,sanitize)
-tsan: setup-check ## ... under the thread sanitizer (clang), all but six scripts
+tsan: setup-check ## ... under the thread sanitizer (clang), but for twelve scripts
 	$(call test,tsan)
 clang: setup-check ## ... built by clang, without the scripts
 	$(call test,clang)
