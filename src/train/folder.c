@@ -91,7 +91,7 @@ static void remove_left_overs(const dv_folder *folder) {
         closedir(list);
 }
 
-/* True if there is any file of a run. */
+/* True if there is any file of a training. */
 static bool holds_training(const dv_folder *folder) {
     struct stat status;
     for (size_t i = 0; i < FILE_COUNT; i++)
