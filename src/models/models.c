@@ -26,6 +26,18 @@
             .small_images = 1                                                                                       \
         }                                                                                                           \
     }
+#define PUBLISHED_PREACT(text, n, note)                                                                        \
+    {                                                                                                          \
+        .model = {.name = (text), .help = (note), .side = 32, .classes = 10}, .build = dv_build_preact_resnet, \
+        .shape = {                                                                                             \
+            .blocks = {(n), (n), (n)},                                                                         \
+            .width = 16,                                                                                       \
+            .bottleneck = 1,                                                                                   \
+            .small_images = 1,                                                                                 \
+            .raw_shortcut = 1,                                                                                 \
+            .initialisation = DV_INITIALISATION_UNIFORM                                                        \
+        }                                                                                                      \
+    }
 #define DENSENET(text, note, pixels, labels, first, more, a, b, c, d, small)                                          \
     {                                                                                                                 \
         .model = {.name = (text), .help = (note), .side = (pixels), .classes = (labels)}, .build = dv_build_densenet, \
@@ -68,17 +80,9 @@ static const dv_model_entry entries[] = {
                .classes = 10},
      .build = dv_build_preact_resnet,
      .shape = {.blocks = {18, 18, 18}, .width = 16, .bottleneck = 1, .small_images = 1}},
-    {.model = {.name = "resnet164_published",
-               .help = "ResNet-164 as DIVISION and BLPA were published with: shortcuts from raw inputs",
-               .side = 32,
-               .classes = 10},
-     .build = dv_build_preact_resnet,
-     .shape = {.blocks = {18, 18, 18},
-               .width = 16,
-               .bottleneck = 1,
-               .small_images = 1,
-               .raw_shortcut = 1,
-               .initialisation = DV_INITIALISATION_UNIFORM}},
+    PUBLISHED_PREACT("resnet164_published", 18,
+                     "ResNet-164 as DIVISION and BLPA were published with: shortcuts from raw inputs"),
+    PUBLISHED_PREACT("resnet29_preact", 3, "the form of resnet164_published with 3 blocks a stage instead of 18"),
     DENSENET("densenet121", "DenseNet for 224 x 224 images", 224, 1000, 64, 32, 6, 12, 24, 16, 0),
     DENSENET("densenet161", "DenseNet for 224 x 224 images, wider", 224, 1000, 96, 48, 6, 12, 36, 24, 0),
     DENSENET("densenet121_cifar", "DenseNet-121 for 32 x 32 images", 32, 10, 64, 32, 6, 12, 24, 16, 1),
