@@ -28,7 +28,7 @@ fails_like 2 'data: "nothing:here" is no data set*'
 run show synthetic:train=40,test=20 --png sheet.png --images 7 --columns 3 --augment zero
 prints '40 images to train, 20 to test, 10 classes, shown as 32 x 32
  label     train      test  class
-     0         4         2  0*'
+     0         4         2  striped disc*'
 [[ $(head -c 4 sheet.png | tail -c 3) == PNG ]] || complain "expected a picture"
 run show synthetic:train=4 --png sheet.png --augment cutout
 fails 2 'augmentation: "cutout" is none: there is usual, none, zero, reflect, resized'

@@ -191,12 +191,43 @@ static void differences_are_told(void **state) {
     clean(folder);
 }
 
+/* The checkpoints say what it takes to classify an image with them. */
+static void notes_say_what_a_prediction_needs(void **state) {
+    static const char *const files[] = {DV_FOLDER_LAST, DV_FOLDER_BEST};
+    static const char *const notes[][2] = {{"model", "resnet20"},
+                                           {"classes", "12"},
+                                           {"side", "16"},
+                                           {"resize", "16"},
+                                           {"precision", "f32"},
+                                           {"class_names",
+                                            "[\"striped disc\", \"striped ring\", \"striped square\", "
+                                            "\"striped triangle\", \"striped cross\", \"chequered disc\", "
+                                            "\"chequered ring\", \"chequered square\", \"chequered triangle\", "
+                                            "\"chequered cross\"]"}};
+    char folder[FOLDER_PATH_BYTES], path[2 * FOLDER_PATH_BYTES];
+    dv_options options = small_options();
+    folder_path(state, "run", folder);
+    assert_ok(dv_options_set(&options, "data", "synthetic:side=16,train=24,test=8", &error));
+    assert_ok(dv_options_set(&options, "classes", "12", &error));
+    (void)train(&options, folder, 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        dv_checkpoint *checkpoint;
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        assert_ok(dv_checkpoint_open(path, &checkpoint, &error));
+        for (size_t k = 0; k < sizeof notes / sizeof *notes; k++)
+            assert_string_equal(dv_checkpoint_note(checkpoint, notes[k][0]), notes[k][1]);
+        dv_checkpoint_close(checkpoint);
+    }
+    clean(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_a_folder_and_goes_on, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(goes_on_to_the_same_bits, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(what_cannot_work_leaves_nothing, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(differences_are_told, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(notes_say_what_a_prediction_needs, folder_new, folder_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ typedef struct form {
     size_t labels;                    /* bytes of a record before the image; the last one counts */
     size_t classes;                   /* of the one that counts */
     const char *names;                /* a file with a name of a class in each line */
+    const char *published_names;      /* what that file has, for folders without it */
     float mean[DV_DATA_CHANNELS], deviation[DV_DATA_CHANNELS];
 } form;
 
@@ -210,25 +212,36 @@ static dv_status add_files(cifar *data, const char *folder, dv_error *error) {
     return check_test_images(data, error);
 }
 
-/* Reads the names of the classes, if their file is there and has one for each; else classes have numbers. */
+/* Cuts a text of lines into names of classes. False: it has too few. */
+static bool take_names(cifar *data, char *text) {
+    size_t count = 0, classes = data->of->classes;
+    char *rest, **names = calloc(classes, sizeof *names);
+    for (char *line = strtok_r(text, "\r\n", &rest); names != NULL && line != NULL && count < classes;
+         line = strtok_r(NULL, "\r\n", &rest))
+        names[count++] = line;
+    if (names == NULL || count < classes) {
+        free(names);
+        return false;
+    }
+    data->names = text;
+    data->base.class_names = names;
+    return true;
+}
+
+/* Reads the names of the classes, if their file is there and has one for each; else they are the published ones. */
 static void read_names(cifar *data, const char *folder) {
     enum { MOST_BYTES = 1 << 16 };
     char path[PATH_BYTES + 32];
-    size_t bytes, count = 0, classes = data->of->classes;
+    size_t bytes;
     void *text;
-    char *rest;
     snprintf(path, sizeof path, "%s/%s", folder, data->of->names);
-    if (dv_file_read(path, MOST_BYTES, &text, &bytes, NULL) != DV_OK)
+    if (dv_file_read(path, MOST_BYTES, &text, &bytes, NULL) == DV_OK && !take_names(data, text))
+        free(text);
+    if (data->names != NULL)
         return;
-    data->names = text;
-    char **names = calloc(classes, sizeof *names);
-    for (char *line = strtok_r(data->names, "\r\n", &rest); names != NULL && line != NULL && count < classes;
-         line = strtok_r(NULL, "\r\n", &rest))
-        names[count++] = line;
-    if (count == classes)
-        data->base.class_names = names;
-    else
-        free(names);
+    text = strdup(data->of->published_names);
+    if (text != NULL && !take_names(data, text))
+        free(text);
 }
 
 static cifar *new_cifar(const form *of) {
@@ -279,6 +292,7 @@ static const form cifar10 = {
     .labels = 1,
     .classes = 10,
     .names = "batches.meta.txt",
+    .published_names = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck",
     .mean = {0.4914f, 0.4822f, 0.4465f},
     .deviation = {0.2470f, 0.2435f, 0.2616f},
 };
@@ -291,6 +305,16 @@ static const form cifar100 = {
     .labels = 2,
     .classes = 100,
     .names = "fine_label_names.txt",
+    .published_names = "apple\naquarium_fish\nbaby\nbear\nbeaver\nbed\nbee\nbeetle\nbicycle\nbottle\nbowl\nboy\n"
+                       "bridge\nbus\nbutterfly\ncamel\ncan\ncastle\ncaterpillar\ncattle\nchair\nchimpanzee\n"
+                       "clock\ncloud\ncockroach\ncouch\ncrab\ncrocodile\ncup\ndinosaur\ndolphin\nelephant\n"
+                       "flatfish\nforest\nfox\ngirl\nhamster\nhouse\nkangaroo\nkeyboard\nlamp\nlawn_mower\n"
+                       "leopard\nlion\nlizard\nlobster\nman\nmaple_tree\nmotorcycle\nmountain\nmouse\nmushroom\n"
+                       "oak_tree\norange\norchid\notter\npalm_tree\npear\npickup_truck\npine_tree\nplain\n"
+                       "plate\npoppy\nporcupine\npossum\nrabbit\nraccoon\nray\nroad\nrocket\nrose\nsea\nseal\n"
+                       "shark\nshrew\nskunk\nskyscraper\nsnail\nsnake\nspider\nsquirrel\nstreetcar\nsunflower\n"
+                       "sweet_pepper\ntable\ntank\ntelephone\ntelevision\ntiger\ntractor\ntrain\ntrout\ntulip\n"
+                       "turtle\nwardrobe\nwhale\nwillow_tree\nwolf\nwoman\nworm",
     .mean = {0.5071f, 0.4865f, 0.4409f},
     .deviation = {0.2673f, 0.2564f, 0.2762f},
 };

@@ -309,11 +309,17 @@ static const dv_option options[] = {
     {"seed", "N", "of the images", DV_COUNT_AT(synthetic, seed, 0, 1e9)},
 };
 
+/* By label: the shape, then its texture. */
+static char *class_names[CLASSES] = {"striped disc",       "striped ring",   "striped square", "striped triangle",
+                                     "striped cross",      "chequered disc", "chequered ring", "chequered square",
+                                     "chequered triangle", "chequered cross"};
+
 /* Images are not varied further: each is already another. */
 static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error *error) {
     synthetic made = {.base = {.kind = &dv_synthetic_images,
                                .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},
                                .usual = {.crop = DV_CROP_NONE},
+                               .class_names = class_names,
                                .mean = {127.5f, 127.5f, 127.5f},
                                .deviation = {50, 50, 50}}};
     const dv_option_table table = {options, sizeof options / sizeof *options, &made};

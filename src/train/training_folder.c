@@ -2,15 +2,17 @@
 #include "train/training.h"
 
 #include "base/status.h"
+#include "train/class_names.h"
 
 #include <division/checkpoint.h>
 #include <division/info.h>
 #include <division/tools/json.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, NOTE_COUNT = 8 };
+enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, MOST_NOTES = 9 };
 
 dv_status dv_training_write_config(dv_training *t, dv_error *error) {
     char text[DV_OPTIONS_JSON_BYTES];
@@ -27,14 +29,13 @@ static const char *text_of(size_t number, char text[NUMBER_BYTES]) {
     return text;
 }
 
-/* Notes say what the checkpoint is of, so that it can be tested without being told. */
-dv_status dv_training_save(dv_training *t, const char *name, const dv_train_state *state, dv_error *error) {
+/* Notes say what the checkpoint is of, so that it can be tested, and can classify images, without being told. */
+static dv_status save(dv_training *t, const char *name, const dv_train_state *state, const char *class_names,
+                      dv_error *error) {
     const dv_options *options = &t->options;
     dv_loader_options loading = dv_options_loader(options, t->data);
     char numbers[4][NUMBER_BYTES];
-    if (t->folder == NULL)
-        return DV_OK;
-    const dv_note notes[NOTE_COUNT] = {
+    const dv_note notes[MOST_NOTES] = {
         {"model", options->model},
         {"classes", text_of(options->classes > 0 ? options->classes : t->shape.classes, numbers[0])},
         {"side", text_of(loading.side, numbers[1])},
@@ -43,10 +44,25 @@ dv_status dv_training_save(dv_training *t, const char *name, const dv_train_stat
         {"method", options->method},
         {"data", options->data},
         {"epochs", text_of((size_t)dv_train_state_epochs(&t->state), numbers[3])},
+        {DV_NOTE_CLASS_NAMES, class_names},
     };
-    dv_checkpoint_content content = {
-        .run = t->run, .state = state, .averages = state == NULL, .notes = notes, .note_count = NOTE_COUNT};
+    dv_checkpoint_content content = {.run = t->run,
+                                     .state = state,
+                                     .averages = state == NULL,
+                                     .notes = notes,
+                                     .note_count = class_names != NULL ? MOST_NOTES : MOST_NOTES - 1};
     return dv_folder_save(t->folder, name, &content, error);
+}
+
+dv_status dv_training_save(dv_training *t, const char *name, const dv_train_state *state, dv_error *error) {
+    char *class_names;
+    if (t->folder == NULL)
+        return DV_OK;
+    dv_status status = dv_class_names_text(t->data, &class_names, error);
+    if (status == DV_OK)
+        status = save(t, name, state, class_names, error);
+    free(class_names);
+    return status;
 }
 
 static void describe(const dv_training *t, dv_json *json) {
