@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LABEL_WIDTH = 18, MAX_COMMANDS = 32, LINE_BYTES = 8192 };
 
@@ -18,7 +19,7 @@ static void print_line(FILE *stream, const char *format, va_list arguments) {
 }
 
 static void print_message(const char *format, va_list arguments) {
-    fflush(stdout); /* so that the two come in order where they go to the same place */
+    cli_flush(); /* so that the two come in order where they go to the same place */
     fputs("division: ", stderr);
     print_line(stderr, format, arguments);
 }
@@ -56,10 +57,36 @@ dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) 
 
 volatile sig_atomic_t cli_interrupted;
 
+/* What a terminal is told when a signal came; none where messages go elsewhere. */
+static const char *answer;
+
 static void handle(int signal_number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
     sigaction(signal_number, &action, NULL);
+}
+
+/* Writes a text from a signal handler, where nothing but system calls may be called. */
+static void write_text(const char *text) {
+    size_t length = strlen(text);
+    while (length > 0) {
+        ssize_t written = write(STDERR_FILENO, text, length);
+        if (written <= 0)
+            return;
+        text += written;
+        length -= (size_t)written;
+    }
+}
+
+/* In the place of the live line, which the next drawing brings back below. */
+static void answer_at_once(void) {
+    int saved = errno;
+    if (answer != NULL) {
+        write_text("\r\033[Kdivision: ");
+        write_text(answer);
+        write_text("\n");
+    }
+    errno = saved;
 }
 
 /* A terminal that closes says so up to twice, by its shell and by the kernel: that is no second wish to end. */
@@ -69,6 +96,7 @@ static void interrupt(int signal_number) {
         handle(SIGHUP, SIG_IGN);
         return;
     }
+    answer_at_once();
     handle(SIGINT, SIG_DFL);
     handle(SIGTERM, SIG_DFL);
 }
@@ -79,18 +107,28 @@ static int hangups_ignored(void) {
     return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-void cli_catch_interrupts(void) {
+void cli_catch_interrupts(const char *text) {
+    answer = isatty(STDERR_FILENO) ? text : NULL;
     handle(SIGINT, interrupt);
     handle(SIGTERM, interrupt);
     if (!hangups_ignored())
         handle(SIGHUP, interrupt);
 }
 
-int cli_finish(void) {
+/* Why stdout could not be written, the first time; 0: it could. */
+static int output_errno;
+
+void cli_flush(void) {
     errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) != 0 && output_errno == 0)
+        output_errno = errno;
+}
+
+int cli_finish(void) {
+    cli_flush();
+    if (!ferror(stdout) && output_errno == 0)
         return CLI_SUCCESS;
-    const char *reason = errno != 0 ? strerror(errno) : "some of it was lost";
+    const char *reason = output_errno != 0 ? strerror(output_errno) : "some of it was lost";
     return cli_fail("could not write to standard output: %s: check where the output goes", reason);
 }
 

@@ -27,9 +27,12 @@ dv_status cli_error(dv_error *error, dv_status status, const char *format, ...) 
 
 /* After cli_catch_interrupts, Ctrl-C, SIGTERM and SIGHUP (the terminal is gone; not under nohup) set cli_interrupted,
  * for the command to end in good order and return CLI_INTERRUPTED; a second Ctrl-C or SIGTERM ends the program at once.
- */
+ * `text`, which must stay, is told at once on a terminal: how the command will end. */
 extern volatile sig_atomic_t cli_interrupted;
-void cli_catch_interrupts(void);
+void cli_catch_interrupts(const char *text);
+
+/* Flushes stdout, and remembers for cli_finish why it could not. */
+void cli_flush(void);
 
 /* Flushes stdout and says so if what was printed could not be written (a full disk, a closed pipe).
  * Returns the exit code: CLI_SUCCESS or CLI_FAILURE. A command ends with it. */

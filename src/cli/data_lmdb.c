@@ -45,7 +45,7 @@ static int convert_or_verify(const char *source, const char *destination, const 
     dv_lmdb_callbacks callbacks = {show_progress, show_corrupt, &line, &cli_interrupted};
     dv_lmdb_result result;
     dv_error error;
-    cli_catch_interrupts();
+    cli_catch_interrupts("stopping at the next image; a second Ctrl-C ends at once");
     dv_status status = source != NULL ? dv_lmdb_convert(source, destination, options, &callbacks, &result, &error)
                                       : dv_lmdb_verify(destination, &callbacks, &result, &error);
     cli_live_wipe(&line);

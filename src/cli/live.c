@@ -1,12 +1,22 @@
-/* The live line. */
+/* The live line. A terminal that became narrower than a line that is drawn has broken it into two by itself, and the
+ * first of them stays: the next one fits again, because the width is asked for at each drawing. */
 #include "live.h"
+
+#include "cli.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { USUAL_COLUMNS = 80, FEWEST_COLUMNS = 8, MOST_COLUMNS = 4096, LINE_BYTES = 4096 };
+
 static const double LIVE_SECONDS = 0.1, PLAIN_SECONDS = 60;
+
+static const char INDENTATION[] = "  "; /* of what was folded */
 
 static double now(void) {
     struct timespec time;
@@ -22,15 +32,64 @@ int cli_live_due(const cli_live *line) {
     return !line->quiet && now() - line->last >= (line->live ? LIVE_SECONDS : PLAIN_SECONDS);
 }
 
+/* ---- width --------------------------------------------------------------------------------- */
+
+static size_t columns_of_terminal(void) {
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static size_t columns_of_environment(void) {
+    const char *text = getenv("COLUMNS");
+    long columns = text != NULL ? strtol(text, NULL, 10) : 0;
+    return columns > 0 && columns <= MOST_COLUMNS ? (size_t)columns : 0;
+}
+
+size_t cli_live_columns(void) {
+    size_t terminal = columns_of_terminal(), environment = columns_of_environment();
+    size_t columns = environment == 0 || (terminal > 0 && terminal < environment) ? terminal : environment;
+    if (columns == 0)
+        return USUAL_COLUMNS;
+    return columns > FEWEST_COLUMNS ? columns : FEWEST_COLUMNS;
+}
+
+/* The cursor behind a line that is as wide as the terminal is in the next one, on some of them. */
+static size_t room(void) {
+    return cli_live_columns() - 1;
+}
+
+/* Where to cut a text that is longer than `most`: not inside a character of several bytes. */
+static size_t whole_characters(const char *text, size_t most) {
+    while (most > 1 && ((unsigned char)text[most] & 0xC0) == 0x80)
+        most--;
+    return most;
+}
+
+/* Cuts off fields from the right until the text fits; what is left of the first one, if not even that does. */
+static void leave_out_fields(char *text, size_t most) {
+    size_t length = strlen(text);
+    while (length > most) {
+        while (length > 0 && !(text[length] == ' ' && text[length - 1] == ' '))
+            length--;
+        if (length == 0)
+            length = whole_characters(text, most) + 1;
+        text[--length] = '\0';
+    }
+}
+
+/* ---- drawing ------------------------------------------------------------------------------- */
+
 void cli_live_draw(cli_live *line, const char *format, ...) {
+    char text[LINE_BYTES];
     va_list arguments;
     cli_live_wipe(line);
     va_start(arguments, format);
-    vprintf(format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!line->live)
-        printf("\n");
-    fflush(stdout);
+    if (line->live)
+        leave_out_fields(text, room());
+    printf(line->live ? "%s" : "%s\n", text);
+    cli_flush();
     line->drawn = line->live;
     line->last = now();
 }
@@ -39,6 +98,54 @@ void cli_live_wipe(cli_live *line) {
     if (!line->drawn)
         return;
     fputs("\r\033[K", stdout);
-    fflush(stdout);
+    cli_flush();
     line->drawn = 0;
+}
+
+/* ---- lines that stay ----------------------------------------------------------------------- */
+
+/* How good a place the space at `at` is to fold a line; 0: it is none. */
+static int quality_of_fold(const char *text, size_t at) {
+    if (at == 0 || text[at] != ' ')
+        return 0;
+    if (text[at - 1] == ' ')
+        return 3;
+    return strchr(",;:", text[at - 1]) != NULL ? 2 : 1;
+}
+
+/* The last place among the best ones that leave at most so many bytes in front of them, and not too few. */
+static size_t find_fold(const char *text, size_t most) {
+    size_t place = whole_characters(text, most);
+    int best = 0;
+    for (size_t i = most; i > most / 3; i--)
+        if (quality_of_fold(text, i) > best) {
+            best = quality_of_fold(text, i);
+            place = i;
+        }
+    return place;
+}
+
+static void print_folded(const char *text, size_t most) {
+    while (strlen(text) > most) {
+        size_t length = find_fold(text, most), shown = length;
+        while (shown > 1 && text[shown - 1] == ' ')
+            shown--;
+        printf("%.*s\n%s", (int)shown, text, INDENTATION);
+        text += length + strspn(text + length, " ");
+        most = room() - (sizeof INDENTATION - 1);
+    }
+    printf("%s\n", text);
+}
+
+void cli_live_print(cli_live *line, const char *format, ...) {
+    char text[LINE_BYTES];
+    va_list arguments;
+    if (line->quiet)
+        return;
+    cli_live_wipe(line);
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    print_folded(text, line->live ? room() : sizeof text);
+    cli_flush();
 }

@@ -1,8 +1,9 @@
-/* A line that is drawn anew while something takes long. */
+/* A line that is drawn anew while something takes long, and lines that stay. */
 #ifndef DV_CLI_LIVE_H
 #define DV_CLI_LIVE_H
 
 #include <division/status.h>
+#include <stddef.h>
 
 /* A line on stdout: live on a terminal; elsewhere a line of its own every minute. */
 typedef struct cli_live {
@@ -14,9 +15,20 @@ cli_live cli_live_new(int quiet);
 
 /* Whether it is time to draw it again. */
 int cli_live_due(const cli_live *line);
+
+/* Draws it. Its fields stand two spaces apart, the most important first: on a terminal those that do not fit into its
+ * width are left out. */
 void cli_live_draw(cli_live *line, const char *format, ...) DV_PRINTF(2, 3);
 
 /* Takes it away, before something else is printed. */
 void cli_live_wipe(cli_live *line);
+
+/* Prints a line that stays, in the place of the live one; nothing if that is quiet. On a terminal it is folded to the
+ * width: between fields if it has some, else behind a comma, else between words. */
+void cli_live_print(cli_live *line, const char *format, ...) DV_PRINTF(2, 3);
+
+/* Columns of the terminal that stdout is: what the terminal says now, or less where COLUMNS says less; 80 where neither
+ * says anything. */
+size_t cli_live_columns(void);
 
 #endif

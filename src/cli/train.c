@@ -38,6 +38,7 @@ static void begin(void *context, const dv_training *training) {
     train_screen_left_out(&s->screen, training);
     if (s->settings->resume)
         train_screen_resume(&s->screen, training);
+    train_screen_first_step(&s->screen, training);
 }
 
 static void show_step(void *context, const dv_train_progress *progress) {
@@ -96,7 +97,7 @@ static int prepare_and_train(const train_settings *chosen) {
                                              .stop = &cli_interrupted};
     dv_training *training = NULL;
     dv_error error = {.status = DV_OK};
-    cli_catch_interrupts();
+    cli_catch_interrupts("stopping after this step; a second Ctrl-C ends at once");
     dv_status status = dv_training_new(&chosen->options, chosen->out, mode_of(chosen), &callbacks, &training, &error);
     int code = status == DV_OK ? train(&s, training, &error) : cli_report(&error);
     dv_training_free(training);

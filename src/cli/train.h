@@ -52,6 +52,9 @@ void train_screen_left_out(train_screen *screen, const dv_training *training);
 /* Where a training that was to go on begins. */
 void train_screen_resume(train_screen *screen, const dv_training *training);
 
+/* Before the first step, which may take long: draws the live line, where there is a terminal. */
+void train_screen_first_step(train_screen *screen, const dv_training *training);
+
 /* After a step: redraws the live line ten times a second, or prints a line a minute where there is no terminal. */
 void train_screen_step(train_screen *screen, const dv_train_progress *progress);
 
