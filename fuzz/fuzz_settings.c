@@ -1,5 +1,5 @@
-/* Fuzzes the texts that name a data set, a schedule or a method. What is accepted must be within its bounds and work;
- * what is not must leave the target alone and say why in one line. */
+/* Fuzzes the texts that name a data set, a normalisation, a schedule or a method. What is accepted must be within its
+ * bounds and work; what is not must leave the target alone and say why in one line. */
 #include "base/option_text.h"
 #include "graph/method.h"
 
@@ -33,6 +33,20 @@ static void try_schedule(const char *text) {
         double rate = dv_schedule_rate(&schedule, step, 10, 100);
         REQUIRE(rate >= 0 && rate <= schedule.rate);
     }
+}
+
+/* What is read is within bounds, and is read again from its own text. */
+static void try_normalisation(const char *text) {
+    dv_image_normalisation made = {{0}, {0}}, again;
+    dv_error error = {0};
+    char written[DV_NORMALISATION_BYTES];
+    if (dv_image_normalisation_parse(text, &made, &error) != DV_OK) {
+        REQUIRE(error.text[0] != '\0' && made.deviation[0] == 0);
+        return;
+    }
+    REQUIRE(dv_image_normalisation_format(&made, written, &error) == DV_OK);
+    REQUIRE(dv_image_normalisation_parse(written, &again, &error) == DV_OK);
+    REQUIRE(memcmp(&made, &again, sizeof made) == 0);
 }
 
 static void try_method(const char *text) {
@@ -70,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char text[TEXT_BYTES + 1] = "";
     memcpy(text, data, size < TEXT_BYTES ? size : TEXT_BYTES);
     try_schedule(text);
+    try_normalisation(text);
     try_method(text);
     if (strncmp(text, "synthetic", strlen("synthetic")) == 0 || strchr(text, '/') == NULL) /* no files */
         try_data(text);

@@ -9,9 +9,10 @@ static const struct {
     const char *model;
     size_t parameters;
 } published[] = {
-    {"resnet18", 11689512},   {"resnet50", 25557032},    {"resnet152", 60192808},      {"wide_resnet50_2", 68883240},
-    {"densenet121", 7978856}, {"densenet161", 28681000}, {"resnet164_cifar", 1703258}, {"resnet164_published", 1711322},
-    {"resnet20", 272474},     {"resnet29_preact", 313562},
+    {"resnet18", 11689512},        {"resnet50", 25557032},           {"resnet152", 60192808},
+    {"wide_resnet50_2", 68883240}, {"densenet121", 7978856},         {"densenet161", 28681000},
+    {"resnet164_cifar", 1703258},  {"resnet164_published", 1711322}, {"resnet20", 272474},
+    {"resnet29_preact", 313562},
 };
 
 typedef struct network {

@@ -318,6 +318,8 @@ static void data(void **state) {
     dv_dataset *opened;
     dv_loader *loader;
     dv_augmentation augmentation;
+    dv_image_normalisation normalisation = {{0}, {0}};
+    char text[DV_NORMALISATION_BYTES];
     dv_loader_speed speed;
     static float floats[2 * 16 * 16 * 3];
     uint8_t *images = (uint8_t *)floats;
@@ -332,6 +334,10 @@ static void data(void **state) {
     refuses(dv_dataset_load(n.data, DV_TEST, 0, images, NULL, &error));
     refuses(dv_augmentation_parse(NULL, &augmentation, &error));
     refuses(dv_augmentation_parse("none", NULL, &error));
+    refuses(dv_image_normalisation_parse(NULL, &normalisation, &error));
+    refuses(dv_image_normalisation_parse("usual", NULL, &error));
+    refuses(dv_image_normalisation_format(NULL, text, &error));
+    refuses(dv_image_normalisation_format(&normalisation, NULL, &error));
     refuses(dv_loader_new(NULL, &options, &loader, &error));
     refuses(dv_loader_new(n.data, NULL, &loader, &error));
     refuses(dv_loader_new(n.data, &options, NULL, &error));

@@ -22,6 +22,7 @@ static void assert_same_parsed(const dv_options *a, const dv_options *b) {
     assert_true(v->crop == w->crop && v->padding == w->padding && v->flip == w->flip);
     assert_true(v->least_area == w->least_area && v->most_area == w->most_area);
     assert_true(v->least_ratio == w->least_ratio && v->most_ratio == w->most_ratio);
+    assert_memory_equal(&a->loading.normalisation, &b->loading.normalisation, sizeof a->loading.normalisation);
 }
 
 /* All options of both are the same, those that were parsed as well. */
@@ -60,6 +61,8 @@ static const char *another_text(const dv_option *row) {
         return "multistep:at=3+5,factor=0.25";
     if (strcmp(row->name, "augment") == 0)
         return "reflect:padding=2,flip=2";
+    if (strcmp(row->name, "normalise") == 0)
+        return "0.5+0.25+0.125/1+2+4";
     if (strcmp(row->name, "groups") == 0)
         return "vectors:decay=0";
     switch (row->kind) {
@@ -98,6 +101,7 @@ static void every_row_can_be_set(void **state) {
     assert_int_equal(options.schedule.kind, DV_SCHEDULE_MULTI_STEP);
     assert_int_equal(options.schedule.milestones.at[1], 5);
     assert_int_equal(options.loading.augmentation.crop, DV_CROP_REFLECT);
+    assert_true(options.loading.normalisation.mean[1] == 0.25 && options.loading.normalisation.deviation[2] == 4);
     assert_int_equal(options.loading.workers, 256);
     assert_ok(dv_options_set(&options, "nesterov", NULL, &error));
     assert_int_equal(options.nesterov, 1);
@@ -145,6 +149,7 @@ static void mistakes_are_explained(void **state) {
         {"schedule", "sine", "schedule: \"sine\" is none: there are constant, cosine, linear, step"},
         {"schedule", "step:every=0", "schedule: step: every=0: must be a whole number from 1 to 100000"},
         {"augment", "cutout", "augment: augmentation: \"cutout\" is none"},
+        {"normalise", "128+128+128/50+50+50", "normalise: normalisation: mean: \"128\": must be a number from 0 to 1"},
     };
     dv_options options = dv_options_default(), before = options;
     char small[4];

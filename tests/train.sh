@@ -413,6 +413,39 @@ prints '*'
 echo "$output" >evaluated
 [[ $(values loss evaluated) == $(values test_loss resized/log.jsonl) ]] || complain "not resized as in training"
 
+# Images are normalised as the call says; tests of the weights know it from the file, and going on must not change it.
+subcommand=(train)
+normalised=("${tiny[@]}" --data synthetic:side=8,train=32,test=8 --epochs 1 --quiet)
+run "${normalised[@]}" --normalise 0.4+0.5+0.6/0.1+0.2+0.3 --out normalised
+prints ''
+run "${normalised[@]}" --out usual
+prints ''
+run "${normalised[@]}" --normalise 0.5+0.5+0.5/0.19607843137254902+0.19607843137254902+0.19607843137254902 --out spelt_out
+prints ''
+loss=$(values test_loss normalised/log.jsonl)
+[[ $loss != $(values test_loss usual/log.jsonl) ]] || complain "expected another loss with another normalisation"
+[[ $(values test_loss spelt_out/log.jsonl) == $(values test_loss usual/log.jsonl) ]] || complain "not what is usual"
+run --resume normalised --normalise usual --epochs 2 --quiet
+fails 2 'normalise: 0.5+0.5+0.5/0.19607843137254902+0.19607843137254902+0.19607843137254902: what was trained so far had 0.4+0.5+0.6/0.1+0.2+0.3: go on with that, or begin a new training'
+run --resume normalised --epochs 2 --quiet
+prints ''
+run --resume usual --normalise 0.5+0.5+0.5/0.19607843137254902+0.19607843137254902+0.19607843137254902 --epochs 2 --quiet
+prints ''
+subcommand=(eval)
+loss=$(values test_loss normalised/log.jsonl | tail -n 1)
+for given in '' '--normalise 0.4+0.5+0.6/0.1+0.2+0.3'; do
+    # shellcheck disable=SC2086 # none, or two words
+    run normalised/last.safetensors $given --batch 8 --json
+    echo "$output" >evaluated
+    [[ $(values loss evaluated) == "$loss" ]] || complain "not normalised as in training"
+done
+run normalised/last.safetensors --normalise usual --batch 8 --json
+echo "$output" >evaluated
+[[ $(values loss evaluated) != "$loss" ]] || complain "expected the data's own normalisation"
+LC_ALL=C sed 's|/0.1+0.2+0.3|/0.1+0.2+0,3|' normalised/last.safetensors >noted.safetensors
+run noted.safetensors --batch 8
+fails 1 'noted.safetensors: its note normalise is "0.4+0.5+0.6/0.1+0.2+0,3", which is no normalisation: give --normalise'
+
 # Images in folders, moved and not resized: tests see them at the scale of training, and whatever makes that differ is told.
 mkdir -p folders/{train,val}/{cat,dog}
 for ((i = 0; i < 4; i++)); do

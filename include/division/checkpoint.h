@@ -53,6 +53,9 @@ DV_API void dv_checkpoint_close(dv_checkpoint *checkpoint);
 /* A note of a checkpoint, or NULL; it lives as long as the checkpoint is open. */
 DV_API const char *dv_checkpoint_note(const dv_checkpoint *checkpoint, const char *name);
 
+/* The note of trainings that says how images were normalised, as dv_image_normalisation_parse reads it. */
+#define DV_NOTE_NORMALISE "normalise"
+
 /* True if there are averages of the weights. */
 DV_API int dv_checkpoint_has_averages(const dv_checkpoint *checkpoint);
 

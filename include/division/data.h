@@ -93,6 +93,24 @@ DV_API dv_status dv_augmentation_parse(const char *text, dv_augmentation *augmen
 DV_API const char *dv_augmentation_usage_at(size_t index);
 DV_API const char *dv_augmentation_help_at(size_t index);
 
+/* ---- normalisation ------------------------------------------------------------------------- */
+
+/* How bytes of images become numbers: (byte / 255 - mean) / deviation, channel by channel. All zeros are the data set's
+ * own, what "usual" stands for. */
+typedef struct dv_image_normalisation {
+    double mean[DV_DATA_CHANNELS];      /* 0 to 1 */
+    double deviation[DV_DATA_CHANNELS]; /* 0.001 to 1000 */
+} dv_image_normalisation;
+
+/* Reads "usual", or means and deviations of red, green and blue: "0.485+0.456+0.406/0.229+0.224+0.225". */
+DV_API dv_status dv_image_normalisation_parse(const char *text, dv_image_normalisation *normalisation, dv_error *error);
+
+/* Writes it as such a text, with as many digits as it takes to read the same numbers again. Out of bounds:
+ * DV_ERROR_OPTION. */
+enum { DV_NORMALISATION_BYTES = 192 };
+DV_API dv_status dv_image_normalisation_format(const dv_image_normalisation *normalisation,
+                                               char text[DV_NORMALISATION_BYTES], dv_error *error);
+
 /* ---- the loader ---------------------------------------------------------------------------- */
 
 typedef struct dv_loader dv_loader;
@@ -107,8 +125,9 @@ typedef struct dv_loader_options {
     int augment;   /* images are varied, given by seed, epoch and index alone */
     int drop_last; /* leave out the last batch if it is not full */
 
-    dv_augmentation augmentation; /* how images are varied */
-    size_t side;                  /* of the images made, up to 1024; 0: the data's */
+    dv_augmentation augmentation;         /* how images are varied */
+    dv_image_normalisation normalisation; /* how they become numbers */
+    size_t side;                          /* of the images made, up to 1024; 0: the data's */
     size_t resize;   /* the shorter side before the middle is taken of an image that is not varied, `side` to 2048;
                         0: the scale that variation shows images at: 8/7 of the side for photographs of which parts
                         are resized, else the side itself */
@@ -132,6 +151,9 @@ DV_API size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options
 
 /* What `resize` is with these options, where they leave it open too. */
 DV_API size_t dv_loader_resize(const dv_dataset *dataset, const dv_loader_options *options);
+
+/* What `normalisation` is with these options, where they leave it open too: the data set's own. */
+DV_API dv_image_normalisation dv_loader_normalisation(const dv_dataset *dataset, const dv_loader_options *options);
 
 /* 1 if images that are not varied are shown at a scale at which these options never show varied ones, so that a test
  * sees things smaller or larger than training did; else 0. */

@@ -60,7 +60,8 @@ enum { DV_OPTIMIZER_TEXT_BYTES = 640 };
 DV_API dv_status dv_options_for_plan(const dv_options *options, char text[DV_OPTIMIZER_TEXT_BYTES],
                                      dv_plan_options *plan, dv_error *error);
 
-/* What loaders of the data are told of images: their side, how they are varied and tested with. */
+/* What loaders of the data are told of images: their side, how they are varied, normalised and tested
+ * with. */
 DV_API dv_loader_options dv_options_loader(const dv_options *options, const dv_dataset *data);
 
 #ifdef __cplusplus

@@ -112,6 +112,7 @@ DV_API void dv_mix_batch(const dv_mix_options *options, uint64_t seed, uint64_t 
 typedef struct dv_loading {
     dv_augmentation augmentation; /* of images that are learnt from */
     size_t resize;                /* of images that are tested with */
+    dv_image_normalisation normalisation;
     size_t workers, prefetch;
     void (*corrupt)(void *context, const char *text);
     void *context;
@@ -126,8 +127,8 @@ enum { DV_NAME_BYTES = 64, DV_TEXT_BYTES = 512, DV_PATH_BYTES = 4096 };
  * and help, and functions that set, read and write them as text. A text that is empty was not given.
  *
  * dv_train looks at those of the loop; what the network, its plan and the data are is told by those that it is given.
- * Texts that stand for more than themselves, `schedule_text` and `augment_text`, are set through dv_options_set, which
- * sets what they stand for too. */
+ * Texts that stand for more than themselves, `schedule_text`, `augment_text` and `normalise_text`, are set through
+ * dv_options_set, which sets what they stand for too. */
 typedef struct dv_options {
     /* what is trained, with what, and how activations are kept */
     char model[DV_NAME_BYTES];  /* "resnet20" */
@@ -161,7 +162,8 @@ typedef struct dv_options {
     dv_schedule schedule;
     char schedule_text[DV_TEXT_BYTES]; /* "cosine" */
     dv_loading loading;
-    char augment_text[DV_TEXT_BYTES]; /* "usual" */
+    char augment_text[DV_TEXT_BYTES];   /* "usual" */
+    char normalise_text[DV_TEXT_BYTES]; /* "usual" */
 
     /* weights to begin with */
     char init[DV_PATH_BYTES];        /* a file of them; none: made from the seed */

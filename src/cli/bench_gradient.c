@@ -19,7 +19,7 @@
 
 typedef struct settings {
     bench_network network;
-    const char *data, *init;
+    const char *data, *normalise, *init;
     int batches, draws, parameters, json;
     int width; /* of a method's column */
 } settings;
@@ -283,7 +283,9 @@ static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, d
                                  .shuffle = 1,
                                  .drop_last = 1,
                                  .side = (size_t)s->network.side};
-    status = dv_loader_new(*data, &options, loader, error);
+    status = dv_image_normalisation_parse(s->normalise, &options.normalisation, error);
+    if (status == DV_OK)
+        status = dv_loader_new(*data, &options, loader, error);
     if (status == DV_OK && dv_loader_batches(*loader) < (size_t)s->batches)
         status = cli_error(error, DV_ERROR_OPTION, "--batches %d: the data has %zu of %d images: give fewer",
                            s->batches, dv_loader_batches(*loader), s->network.batch);
@@ -293,6 +295,7 @@ static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, d
 int cli_bench_gradient(int argc, char **argv) {
     settings s = {.network = {.model = "resnet20", .batch = 128, .keep_gradients = 1},
                   .data = "synthetic",
+                  .normalise = "usual",
                   .batches = 24,
                   .draws = 24};
     const char *method_text = "division,division:dither=subtractive,division:dither=subtractive,recompute=norms";
@@ -301,6 +304,7 @@ int cli_bench_gradient(int argc, char **argv) {
         cli_integer_option("batch", NULL, &s.network.batch),
         {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},
         {"data", "DATA", "the images: see 'division help train'", CLI_TEXT(&s.data)},
+        {"normalise", "HOW", "means and deviations of the images, M+M+M/D+D+D", CLI_TEXT(&s.normalise)},
         {"init", "FILE", "weights; if not given, those that training begins with", CLI_TEXT(&s.init)},
         {"batches", "N", "batches whose exact gradients are compared", CLI_INTEGER(&s.batches, 2, 10000)},
         {"draws", "N", "gradients with each method, each of another batch", CLI_INTEGER(&s.draws, 2, 10000)},

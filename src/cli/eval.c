@@ -3,6 +3,7 @@
 #include "options.h"
 #include "train.h"
 
+#include <division/checkpoint.h>
 #include <division/models.h>
 #include <division/threads.h>
 #include <division/tools/json.h>
@@ -17,7 +18,7 @@ static const char *const precisions[] = {"auto", "f32", "bf16", NULL};
 static const char *const splits[] = {"test", "train", NULL};
 
 typedef struct eval_settings {
-    const char *path, *model, *data;
+    const char *path, *model, *data, *normalise;
     int precision, split, batch, classes, side, resize, workers, threads, json;
 } eval_settings;
 
@@ -30,6 +31,7 @@ typedef struct evaluation {
     struct {
         size_t classes, side, resize;
     } trained; /* as the checkpoint says; 0: it does not */
+    dv_image_normalisation normalisation;
     dv_dataset *dataset;
     dv_graph *graph;
     dv_plan *plan;
@@ -91,6 +93,18 @@ static dv_status read_numbers(evaluation *e, dv_error *error) {
     return status == DV_OK ? read_number(e, "resize", s->resize, MOST_RESIZE, &e->trained.resize, error) : status;
 }
 
+/* As the call says, else the file; else it stays the data's own. */
+static dv_status read_normalisation(evaluation *e, dv_error *error) {
+    const char *given = e->settings->normalise, *note = dv_checkpoint_note(e->checkpoint, DV_NOTE_NORMALISE);
+    if (given != NULL)
+        return dv_image_normalisation_parse(given, &e->normalisation, error);
+    if (note == NULL || dv_image_normalisation_parse(note, &e->normalisation, NULL) == DV_OK)
+        return DV_OK;
+    return cli_error(error, DV_ERROR_FORMAT,
+                     "%.100s: its note " DV_NOTE_NORMALISE " is \"%.60s\", which is no normalisation: give --normalise",
+                     e->path, note);
+}
+
 /* Of what the option, the file and the data say, the first that says anything. */
 static size_t first_of(int option, size_t trained, size_t data) {
     if (option > 0)
@@ -133,7 +147,10 @@ static void tell_corrupt(void *context, const char *text) {
 }
 
 static dv_status test(evaluation *e, dv_error *error) {
-    dv_loading loading = {.resize = resize_of(e), .workers = (size_t)e->settings->workers, .corrupt = tell_corrupt};
+    dv_loading loading = {.resize = resize_of(e),
+                          .normalisation = e->normalisation,
+                          .workers = (size_t)e->settings->workers,
+                          .corrupt = tell_corrupt};
     dv_split split = e->settings->split == 0 ? DV_TEST : DV_TRAIN;
     return dv_test(e->run, e->dataset, split, &loading, NULL, &e->result, error);
 }
@@ -142,6 +159,8 @@ static dv_status evaluate(evaluation *e, dv_error *error) {
     dv_status status = open_checkpoint(e, error);
     if (status == DV_OK)
         status = read_numbers(e, error);
+    if (status == DV_OK)
+        status = read_normalisation(e, error);
     if (status == DV_OK)
         status = dv_dataset_open(e->data, &e->dataset, error);
     if (status == DV_OK)
@@ -199,6 +218,8 @@ int cli_eval(int argc, char **argv) {
         cli_integer_option("classes", "outputs of the network; 0 for what the file or the data says", &chosen.classes),
         cli_integer_option("side", "of the images; 0 for what the file or the data says", &chosen.side),
         cli_integer_option("resize", "shorter side before the middle is taken; 0 for what the run had", &chosen.resize),
+        cli_text_option("normalise", "means and deviations of the images; if not given, what the run had",
+                        &chosen.normalise),
         cli_integer_option("workers", NULL, &chosen.workers),
         cli_integer_option("threads", NULL, &chosen.threads),
         {"json", NULL, "print JSON", CLI_FLAG(&chosen.json)},

@@ -38,7 +38,7 @@ typedef struct form {
     size_t classes;                   /* of the one that counts */
     const char *names;                /* a file with a name of a class in each line */
     const char *published_names;      /* what that file has, for folders without it */
-    float mean[DV_DATA_CHANNELS], deviation[DV_DATA_CHANNELS];
+    dv_image_normalisation normalisation;
 } form;
 
 typedef struct source {
@@ -251,10 +251,7 @@ static cifar *new_cifar(const form *of) {
     made->of = of;
     made->base = (dv_dataset){.kind = of->kind, .shape = {.classes = of->classes, .side = SIDE}};
     made->base.usual = dv_augmentation_default(DV_CROP_ZERO);
-    for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++) {
-        made->base.mean[channel] = 255 * of->mean[channel];
-        made->base.deviation[channel] = 255 * of->deviation[channel];
-    }
+    made->base.normalisation = of->normalisation;
     for (size_t split = 0; split < DV_SPLIT_COUNT; split++)
         for (size_t i = 0; i < MOST_FILES; i++)
             made->sources[split][i].descriptor = -1;
@@ -293,8 +290,7 @@ static const form cifar10 = {
     .classes = 10,
     .names = "batches.meta.txt",
     .published_names = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck",
-    .mean = {0.4914f, 0.4822f, 0.4465f},
-    .deviation = {0.2470f, 0.2435f, 0.2616f},
+    .normalisation = {.mean = {0.4914, 0.4822, 0.4465}, .deviation = {0.2470, 0.2435, 0.2616}},
 };
 
 static const form cifar100 = {
@@ -315,8 +311,7 @@ static const form cifar100 = {
                        "shark\nshrew\nskunk\nskyscraper\nsnail\nsnake\nspider\nsquirrel\nstreetcar\nsunflower\n"
                        "sweet_pepper\ntable\ntank\ntelephone\ntelevision\ntiger\ntractor\ntrain\ntrout\ntulip\n"
                        "turtle\nwardrobe\nwhale\nwillow_tree\nwolf\nwoman\nworm",
-    .mean = {0.5071f, 0.4865f, 0.4409f},
-    .deviation = {0.2673f, 0.2564f, 0.2762f},
+    .normalisation = {.mean = {0.5071, 0.4865, 0.4409}, .deviation = {0.2673, 0.2564, 0.2762}},
 };
 
 static dv_status open_cifar10(const char *text, dv_dataset **dataset, dv_error *error) {

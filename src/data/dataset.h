@@ -41,16 +41,16 @@ typedef struct dv_dataset_kind {
 struct dv_dataset {
     const dv_dataset_kind *kind;
     dv_dataset_shape shape;
-    float mean[DV_DATA_CHANNELS], deviation[DV_DATA_CHANNELS]; /* of the bytes, to normalise by */
-    dv_augmentation usual;                                     /* how images are varied; not DV_CROP_USUAL */
-    char **class_names;                                        /* [classes]; NULL: there are none. The kind's own. */
+    dv_image_normalisation normalisation; /* the data's own */
+    dv_augmentation usual;                /* how images are varied; not DV_CROP_USUAL */
+    char **class_names;                   /* [classes]; NULL: there are none. The kind's own. */
 };
 
 /* The mean and deviation of ImageNet's training images, for photographs of any kind. */
-#define DV_PHOTOGRAPH_MEAN \
-    { 255 * 0.485f, 255 * 0.456f, 255 * 0.406f }
-#define DV_PHOTOGRAPH_DEVIATION \
-    { 255 * 0.229f, 255 * 0.224f, 255 * 0.225f }
+#define DV_PHOTOGRAPHS                                                      \
+    {                                                                       \
+        .mean = {0.485, 0.456, 0.406}, .deviation = { 0.229, 0.224, 0.225 } \
+    }
 
 enum { DV_PHOTOGRAPH_SIDE = 224 };
 

@@ -295,8 +295,7 @@ static dv_status open_folder(const char *text, dv_dataset **dataset, dv_error *e
         return fail_memory(error);
     made->base = (dv_dataset){.kind = &dv_folder_images,
                               .shape = {.side = DV_PHOTOGRAPH_SIDE},
-                              .mean = DV_PHOTOGRAPH_MEAN,
-                              .deviation = DV_PHOTOGRAPH_DEVIATION,
+                              .normalisation = DV_PHOTOGRAPHS,
                               .usual = dv_augmentation_default(DV_CROP_RESIZED)};
     made->root = strdup(text);
     dv_status status = made->root != NULL ? fill(made, error) : fail_memory(error);

@@ -106,8 +106,7 @@ static dv_status open_lmdb(const char *text, dv_dataset **dataset, dv_error *err
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a data set: free some");
     made->base = (dv_dataset){.kind = &dv_lmdb_images,
                               .shape = {.side = DV_PHOTOGRAPH_SIDE},
-                              .mean = DV_PHOTOGRAPH_MEAN,
-                              .deviation = DV_PHOTOGRAPH_DEVIATION,
+                              .normalisation = DV_PHOTOGRAPHS,
                               .usual = dv_augmentation_default(DV_CROP_RESIZED)};
     dv_status status = fill(made, text, error);
     if (status == DV_OK)

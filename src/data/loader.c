@@ -6,6 +6,7 @@
 #include "base/float16.h"
 #include "base/status.h"
 #include "data/augmentation.h"
+#include "data/normalisation.h"
 #include "data/prefetch.h"
 
 #include <math.h>
@@ -55,6 +56,7 @@ static dv_status check_views(const dv_loader_options *options, dv_error *error) 
     DV_TRY(dv_check_count("workers", options->workers, 0, MOST_WORKERS, error));
     DV_TRY(dv_check_count("prefetch", options->prefetch, 1, MOST_PREFETCH, error));
     DV_TRY(dv_augmentation_check(&options->augmentation, error));
+    DV_TRY(dv_normalisation_check(&options->normalisation, error));
     if (options->augmentation.crop == DV_CROP_REFLECT && options->augmentation.padding >= options->side)
         return dv_fail(error, DV_ERROR_OPTION, "augmentation: padding: %zu: must be less than the side, %zu",
                        options->augmentation.padding, options->side);
@@ -91,6 +93,8 @@ static dv_prefetch_options resolve(const dv_dataset *data, const dv_loader_optio
         loader->prefetch = 2;
     if (loader->augmentation.crop == DV_CROP_USUAL)
         loader->augmentation = data->usual;
+    if (dv_normalisation_is_usual(&loader->normalisation))
+        loader->normalisation = data->normalisation;
     if (loader->resize == 0)
         loader->resize = usual_resize(data, loader);
     if (options->batch == 0 || options->split < 0 || options->split >= DV_SPLIT_COUNT)
@@ -104,6 +108,10 @@ size_t dv_loader_resize(const dv_dataset *dataset, const dv_loader_options *opti
     return resolve(dataset, options).loader.resize;
 }
 
+dv_image_normalisation dv_loader_normalisation(const dv_dataset *dataset, const dv_loader_options *options) {
+    return resolve(dataset, options).loader.normalisation;
+}
+
 int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_options *options) {
     dv_loader_options made = resolve(dataset, options).loader;
     return nearest_trained(&made, made.resize) != made.resize;
@@ -112,10 +120,10 @@ int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_options *
 /* ---- beginning and end --------------------------------------------------------------------- */
 
 static void fill_tables(dv_loader *loader) {
-    const dv_dataset *data = loader->options.data;
+    const dv_image_normalisation *by = &loader->options.loader.normalisation;
     for (size_t i = 0; i < RUN; i++) {
-        loader->mean[i] = data->mean[i % DV_DATA_CHANNELS];
-        loader->scale[i] = 1 / data->deviation[i % DV_DATA_CHANNELS];
+        loader->mean[i] = 255 * (float)by->mean[i % DV_DATA_CHANNELS];
+        loader->scale[i] = 1 / (255 * (float)by->deviation[i % DV_DATA_CHANNELS]);
     }
     for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
         for (int level = 0; level < LEVELS; level++)

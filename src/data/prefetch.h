@@ -13,7 +13,7 @@ typedef struct dv_prefetch dv_prefetch;
 /* What there is to make. */
 typedef struct dv_prefetch_options {
     const dv_dataset *data;
-    dv_loader_options loader; /* resolved: side, resize, prefetch and augmentation are what they are to be */
+    dv_loader_options loader; /* resolved: nothing that is left for the data to say */
     size_t images;            /* of the split */
     size_t batches;           /* of an epoch */
 } dv_prefetch_options;

@@ -316,12 +316,12 @@ static char *class_names[CLASSES] = {"striped disc",       "striped ring",   "st
 
 /* Images are not varied further: each is already another. */
 static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error *error) {
-    synthetic made = {.base = {.kind = &dv_synthetic_images,
-                               .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},
-                               .usual = {.crop = DV_CROP_NONE},
-                               .class_names = class_names,
-                               .mean = {127.5f, 127.5f, 127.5f},
-                               .deviation = {50, 50, 50}}};
+    synthetic made = {
+        .base = {.kind = &dv_synthetic_images,
+                 .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},
+                 .usual = {.crop = DV_CROP_NONE},
+                 .class_names = class_names,
+                 .normalisation = {.mean = {0.5, 0.5, 0.5}, .deviation = {50. / 255, 50. / 255, 50. / 255}}}};
     const dv_option_table table = {options, sizeof options / sizeof *options, &made};
     DV_TRY(dv_option_text_parse("synthetic", text, &table, 1, error));
     synthetic *copy = malloc(sizeof *copy);

@@ -29,6 +29,7 @@ static dv_loader_options loader_options(const dv_map *input, dv_split split, boo
                                  .side = input->sides[0]};
     if (loading != NULL) {
         options.augmentation = loading->augmentation;
+        options.normalisation = loading->normalisation;
         options.resize = loading->resize;
         options.workers = loading->workers;
         options.prefetch = loading->prefetch;
@@ -75,6 +76,8 @@ size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv
 
 dv_loader_options dv_options_loader(const dv_options *options, const dv_dataset *data) {
     size_t side = options->side > 0 ? options->side : dv_dataset_describe(data).side;
-    return (dv_loader_options){
-        .side = side, .resize = options->loading.resize, .augmentation = options->loading.augmentation};
+    return (dv_loader_options){.side = side,
+                               .resize = options->loading.resize,
+                               .augmentation = options->loading.augmentation,
+                               .normalisation = options->loading.normalisation};
 }

@@ -35,6 +35,11 @@ static dv_status accept_augmentation(const char *text, void *values, dv_error *e
     return dv_augmentation_parse(text, &options->loading.augmentation, error);
 }
 
+static dv_status accept_normalisation(const char *text, void *values, dv_error *error) {
+    dv_options *options = values;
+    return dv_image_normalisation_parse(text, &options->loading.normalisation, error);
+}
+
 /* Of these the text itself is the value: only mistakes are told early. */
 static dv_status accept_optimizer(const char *text, void *values, dv_error *error) {
     (void)values;
@@ -94,6 +99,8 @@ static const dv_option rows[] = {
     {"average", "DECAY", "of a moving average of the weights, which is tested; 0 for none",
      NUMBER(average, 0, 0.9999999), .preset = "0"},
     {"augment", "HOW", "how images are varied", COPY(augment_text), .preset = "usual", .accept = accept_augmentation},
+    {"normalise", "HOW", "means and deviations of the images, M+M+M/D+D+D, or usual: the data's", COPY(normalise_text),
+     .preset = "usual", .accept = accept_normalisation},
     {"side", "N", "of the images made; 0 for the data's", COUNT(side, 0, 1024), .preset = "0"},
     {"resize", "N", "shorter side before the middle is tested with; 0 for what is usual",
      COUNT(loading.resize, 0, 2048), .preset = "0"},

@@ -33,4 +33,7 @@ dv_status dv_training_write_config(dv_training *t, dv_error *error);
 dv_status dv_training_save(dv_training *t, const char *name, const dv_train_state *state, dv_error *error);
 dv_status dv_training_write_summary(dv_training *t, dv_error *error);
 
+/* How its images are normalised, as text: the data's own where the options leave it open. */
+dv_status dv_training_normalisation(const dv_training *t, char text[DV_NORMALISATION_BYTES], dv_error *error);
+
 #endif

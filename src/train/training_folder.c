@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, MOST_NOTES = 9 };
+enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, MOST_NOTES = 10 };
 
 dv_status dv_training_write_config(dv_training *t, dv_error *error) {
     char text[DV_OPTIONS_JSON_BYTES];
@@ -29,17 +29,25 @@ static const char *text_of(size_t number, char text[NUMBER_BYTES]) {
     return text;
 }
 
+dv_status dv_training_normalisation(const dv_training *t, char text[DV_NORMALISATION_BYTES], dv_error *error) {
+    dv_loader_options loading = dv_options_loader(&t->options, t->data);
+    dv_image_normalisation normalisation = dv_loader_normalisation(t->data, &loading);
+    return dv_image_normalisation_format(&normalisation, text, error);
+}
+
 /* Notes say what the checkpoint is of, so that it can be tested, and can classify images, without being told. */
 static dv_status save(dv_training *t, const char *name, const dv_train_state *state, const char *class_names,
                       dv_error *error) {
     const dv_options *options = &t->options;
     dv_loader_options loading = dv_options_loader(options, t->data);
-    char numbers[4][NUMBER_BYTES];
+    char numbers[4][NUMBER_BYTES], normalisation[DV_NORMALISATION_BYTES];
+    DV_TRY(dv_training_normalisation(t, normalisation, error));
     const dv_note notes[MOST_NOTES] = {
         {"model", options->model},
         {"classes", text_of(options->classes > 0 ? options->classes : t->shape.classes, numbers[0])},
         {"side", text_of(loading.side, numbers[1])},
         {"resize", text_of(dv_loader_resize(t->data, &loading), numbers[2])},
+        {DV_NOTE_NORMALISE, normalisation},
         {"precision", dv_type_name((dv_type)options->precision)},
         {"method", options->method},
         {"data", options->data},

@@ -76,6 +76,19 @@ static dv_status load(dv_training *t, dv_error *error) {
 
 /* ---- going on ------------------------------------------------------------------------------- */
 
+/* Weights that learnt from images normalised in one way make little of others. Checkpoints of earlier versions have no
+ * note: they had the data's own. */
+static dv_status check_normalisation(const dv_training *t, const dv_checkpoint *checkpoint, dv_error *error) {
+    const char *noted = dv_checkpoint_note(checkpoint, DV_NOTE_NORMALISE);
+    char text[DV_NORMALISATION_BYTES];
+    DV_TRY(dv_training_normalisation(t, text, error));
+    if (noted == NULL || strcmp(noted, text) == 0)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_OPTION,
+                   "normalise: %s: what was trained so far had %.100s: go on with that, or begin a new training", text,
+                   noted);
+}
+
 /* Goes on from the folder's checkpoint, if there is one. */
 static dv_status resume(dv_training *t, dv_error *error) {
     char path[DV_PATH_BYTES];
@@ -87,7 +100,9 @@ static dv_status resume(dv_training *t, dv_error *error) {
     if (stat(path, &status) != 0 || S_ISDIR(status.st_mode))
         return DV_OK;
     DV_TRY(dv_checkpoint_open(path, &checkpoint, error));
-    dv_status resumed = dv_checkpoint_resume(checkpoint, t->run, &t->state, hear, &heard, error);
+    dv_status resumed = check_normalisation(t, checkpoint, error);
+    if (resumed == DV_OK)
+        resumed = dv_checkpoint_resume(checkpoint, t->run, &t->state, hear, &heard, error);
     dv_checkpoint_close(checkpoint);
     t->resumed = resumed == DV_OK;
     return resumed;
