@@ -221,7 +221,7 @@ for signal in INT TERM HUP; do
     kill "-$signal" "$process"
     wait "$process"
     code=$? messages=$(<messages)
-    [[ $code == 130 && $messages == "division: interrupted after step "*": --resume goes on from there" ]] || complain "expected exit code 130"
+    [[ $code == 130 && $messages == "division: interrupted after step "*": 'division train --resume stopped.$signal' goes on from there" ]] || complain "expected exit code 130"
     holds "stopped.$signal/log.jsonl" '{"epoch": 1, *"test_top1": null, *"complete": false}'
     holds "stopped.$signal/summary.json" '*"stopped": true*'
     steps=$(values steps "stopped.$signal/log.jsonl")
@@ -280,6 +280,47 @@ run "${tiny[@]}" --out begun_only
 fails 1 "begun_only holds a run already: --resume it, --replace it, or choose another folder"
 cmp -s whole/config.json begun_only/config.json || complain "its options have changed"
 
+# ---- a folder that nobody named --------------------------------------------------------------
+
+# names OPTION...: a training without --out says where it writes before the first step, and does. The folder is $folder.
+names() {
+    run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1 "$@"
+    prints 'planned *
+writes to runs/* (--out chooses another folder, --out none nothing)
+epoch 1/1 *'
+    folder=$(sed -n 's/^writes to \([^ ]*\) .*/\1/p' <<<"$output")
+    holds "$folder/summary.json" '*"epochs": 1, *'
+}
+mkdir unnamed && cd unnamed || exit 1
+names
+[[ $folder == runs/resnet20-synthetic-1 ]] || complain "it is $folder"
+names
+[[ $folder == runs/resnet20-synthetic-2 ]] || complain "it is $folder"
+printf 'lr = 0.05\n' >'a recipe.txt'
+names 'a recipe.txt'
+[[ $folder == runs/a-recipe-1 ]] || complain "it is $folder"
+names "$folder"
+[[ $folder == runs/a-recipe-2 ]] || complain "it is $folder"
+mkdir -p pictures.d/{train,val}/{cat,dog}
+"$DV_PROGRAM" data show synthetic:side=16 --images 1 --png pictures.d/train/cat/0.png >/dev/null
+for copy in train/cat/{1..3} train/dog/{0..3} val/cat/0 val/dog/0; do
+    cp pictures.d/train/cat/0.png "pictures.d/$copy.png"
+done
+names --data "folder:$PWD/pictures.d/" --side 16
+[[ $folder == runs/resnet20-pictures-1 ]] || complain "it is $folder"
+# What can't work, or is to keep nothing, leaves nothing behind.
+rm -r runs
+run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --accumulate 10
+[[ $code == 2 && ! -e runs ]] || complain "expected to fail and leave nothing: $(ls)"
+run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1 --out none
+[[ $code == 0 && $output != *'writes to'* && ! -e runs && ! -e none ]] || complain "expected to leave nothing: $(ls)"
+run --replace
+fails 2 "--replace: which run? Give its folder, --out RUN"
+touch runs
+run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1
+fails 1 "could not make a folder in runs: Not a directory: choose another with --out, or --out none to keep nothing"
+cd .. || exit 1
+
 # ---- going on --------------------------------------------------------------------------------
 
 run --resume
@@ -304,8 +345,12 @@ run --resume whole --model resnet32 --quiet
 [[ $code == 1 && $messages == 'division:   missing: layer1.3.conv1.weight [16, 16, 3, 3]'*'division:   ... and more'*'whole/last.safetensors is not of this network: '*' missing, 0 unexpected, 0 of other shape ('* ]] || complain "expected what is missing"
 run --resume whole
 prints 'planned *
-goes on after step 12; epochs complete: 3
+nothing is left to do: steps done: 12; epochs complete: 3; more --epochs or --steps go on
 best test top-1 *'
+run --resume smaller --epochs 9 --steps 17 --quiet
+run --resume smaller
+prints 'planned *
+nothing is left to do: steps done: 17; epochs complete: 4; *'
 cp -r whole cut
 head -c 1000 whole/last.safetensors >cut/last.safetensors
 run --resume cut --quiet

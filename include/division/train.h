@@ -268,6 +268,10 @@ DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, co
 /* Epochs that are complete, with their tests. */
 DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);
 
+/* True if a training with these options has nothing left to do, neither a step nor a test. False for a state that was
+ * not trained yet. */
+DV_API int dv_train_is_finished(const dv_train_state *state, const dv_options *options);
+
 #ifdef __cplusplus
 }
 #endif

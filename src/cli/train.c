@@ -34,6 +34,7 @@ static void begin(void *context, const dv_training *training) {
     session *s = context;
     s->begun = 1;
     train_screen_plan(&s->screen, training);
+    train_screen_folder(&s->screen, s->settings);
     train_screen_scales(&s->screen, training);
     train_screen_left_out(&s->screen, training);
     if (s->settings->resume)
@@ -61,7 +62,8 @@ static int explain_interruption(const session *s, const dv_training *training) {
     else if (step == 0)
         cli_fail("interrupted during the first step: nothing was kept");
     else if (s->settings->out != NULL)
-        cli_fail("interrupted after step %llu: --resume goes on from there", step);
+        cli_fail("interrupted after step %llu: 'division train --resume %s' goes on from there", step,
+                 s->settings->out);
     else
         cli_fail("interrupted after step %llu: nothing was kept, for want of --out", step);
     return CLI_INTERRUPTED;
@@ -101,6 +103,7 @@ static int prepare_and_train(const train_settings *chosen) {
     dv_status status = dv_training_new(&chosen->options, chosen->out, mode_of(chosen), &callbacks, &training, &error);
     int code = status == DV_OK ? train(&s, training, &error) : cli_report(&error);
     dv_training_free(training);
+    train_leave_folder(chosen);
     if (error.status == DV_ERROR_MEMORY)
         train_explain_memory(&chosen->options);
     return code;

@@ -17,13 +17,22 @@ enum { TRAIN_PATH_BYTES = 4096 };
 /* What the command line and the recipe say. */
 typedef struct train_settings {
     dv_options options;
-    const char *out; /* folder that the training writes; NULL: none */
+    const char *recipe;             /* file or folder of options, as it was given; NULL: none */
+    const char *out;                /* folder that the training writes; NULL: none */
+    char claimed[TRAIN_PATH_BYTES]; /* that folder, if it was chosen here; empty: it was not */
     int replace, resume, quiet, json;
 } train_settings;
 
 /* Reads the recipe, the options of the run that is to go on, and the command line, each over what came before.
  * Returns CLI_CONTINUE or an exit code. */
 int train_choose(int argc, char **argv, train_settings *settings);
+
+/* Chooses a folder under runs/ and makes it, for a training that was not told where to write. Returns CLI_CONTINUE or
+ * an exit code. */
+int train_claim_folder(train_settings *settings);
+
+/* Takes the folder away again that was made so, if nothing is in it. */
+void train_leave_folder(const train_settings *settings);
 
 /* True if there is such a file, or folder. */
 int train_is_file(const char *path);
@@ -42,6 +51,9 @@ train_screen train_screen_new(const train_settings *settings);
 
 /* The plan, before the first step: one line with bytes by purpose, and what the loaders take. */
 void train_screen_plan(train_screen *screen, const dv_training *training);
+
+/* Where it writes, if nobody said it. */
+void train_screen_folder(train_screen *screen, const train_settings *settings);
 
 /* That options make the test show images at another scale than training, where they do. */
 void train_screen_scales(train_screen *screen, const dv_training *training);

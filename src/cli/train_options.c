@@ -17,6 +17,8 @@ enum { DETAILS_BYTES = 4096, DIFFERENCES_SHOWN = 20 };
 #define QUIET "quiet"
 #define JSON "json"
 
+#define NOWHERE "none"
+
 int train_is_file(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
@@ -46,7 +48,8 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
                                            {"Schedules", dv_schedule_name_at, NULL},
                                            {0}};
     const dv_option own[] = {
-        {OUT, "RUN", "folder for log, checkpoints and the rest", CLI_TEXT(&chosen->out)},
+        {OUT, "RUN", "folder for log, checkpoints and the rest; unless given one under runs/; none for nothing",
+         CLI_TEXT(&chosen->out)},
         {RESUME, NULL, "go on with the run that is in the folder", CLI_FLAG(&chosen->resume)},
         {REPLACE, NULL, "replace the run that is in the folder", CLI_FLAG(&chosen->replace)},
         {QUIET, NULL, "print nothing but errors", CLI_FLAG(&chosen->quiet)},
@@ -115,9 +118,20 @@ static int read_folder(train_settings *chosen, const char *out) {
 static int check(const train_settings *chosen) {
     if (chosen->resume && chosen->out == NULL)
         return cli_wrong_call("--resume: which run? Give its folder, --out RUN");
+    if (chosen->replace && chosen->out == NULL)
+        return cli_wrong_call("--replace: which run? Give its folder, --out RUN");
     if (chosen->resume && chosen->replace)
         return cli_wrong_call("--resume and --replace contradict each other: give one of them");
     return CLI_CONTINUE;
+}
+
+/* Where to write: where the call says, nowhere if it says so, else in a new folder. */
+static int choose_folder(train_settings *chosen) {
+    int nowhere = chosen->out != NULL && strcmp(chosen->out, NOWHERE) == 0;
+    if (nowhere)
+        chosen->out = NULL;
+    int code = check(chosen);
+    return code == CLI_CONTINUE && chosen->out == NULL && !nowhere ? train_claim_folder(chosen) : code;
 }
 
 int train_choose(int argc, char **argv, train_settings *chosen) {
@@ -140,5 +154,6 @@ int train_choose(int argc, char **argv, train_settings *chosen) {
     if (code == CLI_CONTINUE)
         code = parse(chosen, argc, argv, NULL);
     chosen->out = out;
-    return code == CLI_CONTINUE ? check(chosen) : code;
+    chosen->recipe = recipe;
+    return code == CLI_CONTINUE ? choose_folder(chosen) : code;
 }

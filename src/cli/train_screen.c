@@ -45,6 +45,12 @@ void train_screen_plan(train_screen *screen, const dv_training *training) {
     cli_live_print(&screen->line, "%s", line);
 }
 
+void train_screen_folder(train_screen *screen, const train_settings *settings) {
+    if (settings->claimed[0] != '\0')
+        cli_live_print(&screen->line, "writes to %s (--out chooses another folder, --out none nothing)",
+                       settings->claimed);
+}
+
 void train_screen_scales(train_screen *screen, const dv_training *training) {
     const dv_dataset *data = dv_training_data(training);
     dv_loader_options options = dv_options_loader(dv_training_options(training), data);
@@ -69,7 +75,11 @@ void train_screen_left_out(train_screen *screen, const dv_training *training) {
 
 void train_screen_resume(train_screen *screen, const dv_training *training) {
     const dv_train_state *state = dv_training_state(training);
-    if (dv_training_resumed(training))
+    if (dv_train_is_finished(state, dv_training_options(training)))
+        cli_live_print(&screen->line,
+                       "nothing is left to do: steps done: %llu; epochs complete: %llu; more --epochs or --steps go on",
+                       (unsigned long long)state->step, (unsigned long long)dv_train_state_epochs(state));
+    else if (dv_training_resumed(training))
         cli_live_print(&screen->line, "goes on after step %llu; epochs complete: %llu", (unsigned long long)state->step,
                        (unsigned long long)dv_train_state_epochs(state));
     else
@@ -79,7 +89,8 @@ void train_screen_resume(train_screen *screen, const dv_training *training) {
 void train_screen_first_step(train_screen *screen, const dv_training *training) {
     const dv_train_state *state = dv_training_state(training);
     unsigned long long epoch = dv_train_state_epochs(state), done = state->step - epoch * state->steps_per_epoch;
-    if (!screen->line.live || screen->line.quiet || done == state->steps_per_epoch)
+    if (!screen->line.live || screen->line.quiet || done == state->steps_per_epoch ||
+        dv_train_is_finished(state, dv_training_options(training)))
         return;
     cli_live_draw(&screen->line, "epoch %llu/%zu  step %llu/%llu  under way", epoch + 1,
                   dv_training_options(training)->epochs, done + 1, (unsigned long long)state->steps_per_epoch);

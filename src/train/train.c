@@ -90,10 +90,14 @@ static size_t steps_in_epoch(const dv_train_state *state) {
 
 /* ---- telling ------------------------------------------------------------------------------- */
 
-/* Steps that this training will have done at its end. */
+/* Steps that a training will have done at its end. */
+static uint64_t steps_at_end(const dv_train_state *state, const dv_options *options) {
+    uint64_t all = (uint64_t)options->epochs * state->steps_per_epoch;
+    return options->steps > 0 && options->steps < all ? options->steps : all;
+}
+
 static uint64_t all_steps(const training *t) {
-    uint64_t all = (uint64_t)t->options->epochs * t->state->steps_per_epoch;
-    return t->options->steps > 0 && t->options->steps < all ? t->options->steps : all;
+    return steps_at_end(t->state, t->options);
 }
 
 /* Speed and time left are told from what this process did of the epoch: another may have been slower or faster. */
@@ -337,6 +341,12 @@ static bool test_is_due(const dv_train_state *state) {
     return state->images > 0 && steps_in_epoch(state) == state->steps_per_epoch;
 }
 
+int dv_train_is_finished(const dv_train_state *state, const dv_options *options) {
+    if (state == NULL || options == NULL || state->steps_per_epoch == 0)
+        return 0;
+    return state->step >= steps_at_end(state, options) && !test_is_due(state);
+}
+
 /* Everything that can be wrong with the call is known when this returns. */
 static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     const dv_options *options = t->options;
@@ -363,7 +373,7 @@ static dv_status run_epochs(training *t, dv_train_result *result, dv_error *erro
     t->saved = dv_now();
     if (t->options->average > 0 && t->state->step == 0)
         dv_average_begin(t->run);
-    while (!t->stopped && (t->state->step < all_steps(t) || test_is_due(t->state)))
+    while (!t->stopped && !dv_train_is_finished(t->state, t->options))
         DV_TRY(run_epoch(t, result, error));
     result->stopped = t->stopped;
     return DV_OK;
