@@ -8,6 +8,9 @@ install(TARGETS division_shared division_static EXPORT division
 if(TARGET division_program)
   install(TARGETS division_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET division_mpi)
+  install(TARGETS division_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/division)
+endif()
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}) # where the README's links and pictures are
 install(DIRECTORY recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/division)

@@ -94,9 +94,9 @@ prints '*in use*scalar*'
 # ---- info ------------------------------------------------------------------------------------
 
 run info
-prints 'version  *processor  *instruction sets  *scalar*in use  *threads  *memory  *libraries  *'
+prints 'version  *processor  *instruction sets  *scalar*in use  *threads  *memory  *libraries  *machines  *'
 run info --json
-prints '{"version": "*", "processor": "*", "isa": "*", "threads": *, "memory_bytes": *, "isa_found": \["scalar"*\], "cache_bytes": {"l1d": *}, "libraries": {*}}'
+prints '{"version": "*", "processor": "*", "isa": "*", "threads": *, "memory_bytes": *, "isa_found": \["scalar"*\], "cache_bytes": {"l1d": *}, "libraries": {*}, "machines": *}'
 
 # ---- codec -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@
 #include <division/info.h>
 #include <division/models.h>
 #include <division/options.h>
+#include <division/parallel.h>
 #include <division/recipe.h>
 #include <division/synthetic.h>
 #include <division/tools/json.h>
@@ -424,6 +425,10 @@ static void json(void **state) {
     dv_json_null(&writer, NULL);
     assert_int_not_equal(dv_json_finish(&writer, NULL), DV_OK);
     refuses(dv_isa_picked(NULL, &error));
+    refuses(dv_engine_name(NULL, &error));
+    refuses(dv_world_open(60, NULL, &error));
+    dv_world_close(NULL);
+    dv_world_abort(NULL, 1);
 }
 
 int main(void) {

@@ -7,6 +7,7 @@
  *     train, checkpoint, folder, recipe   training, its files, and files of its options
  *     optimizer                           how parameters follow their gradients
  *     option, options, training           options by name; a training from them to its folder
+ *     parallel                            processes on several machines that train together
  *
  * - Threads, fork, freeing: The rules stand at the top of each header. */
 #ifndef DIVISION_DIVISION_H
@@ -24,6 +25,7 @@
 #include <division/optimizer.h>
 #include <division/option.h>
 #include <division/options.h>
+#include <division/parallel.h>
 #include <division/recipe.h>
 #include <division/status.h>
 #include <division/synthetic.h>

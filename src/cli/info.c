@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include <division/info.h>
+#include <division/parallel.h>
 #include <division/threads.h>
 #include <division/tools/json.h>
 #include <division/version.h>
@@ -83,6 +84,13 @@ static void print_caches(const machine *found) {
     cli_line("caches", "%s first-level data, %s second, %s third", text[0], text[1], text[2]);
 }
 
+/* What several machines would train over. */
+static void print_engine(void) {
+    char name[DV_ENGINE_NAME_BYTES];
+    dv_error error;
+    cli_line("machines", "%s", dv_engine_name(name, &error) == DV_OK ? name : error.text);
+}
+
 static void print_table(const machine *found, dv_isa picked) {
     char memory[CLI_BYTES_TEXT];
     cli_line("version", "%s", dv_version());
@@ -93,6 +101,7 @@ static void print_table(const machine *found, dv_isa picked) {
     cli_line("memory", "%s", cli_bytes_text(found->memory, memory));
     for (size_t i = 0; dv_library_name_at(i) != NULL; i++)
         cli_line(i == 0 ? "libraries" : "", "%s %s", dv_library_name_at(i), dv_library_version_at(i));
+    print_engine();
 }
 
 /* ---- for machines -------------------------------------------------------------------------- */
@@ -121,6 +130,14 @@ static void write_lists(dv_json *json, const machine *found) {
     dv_json_end(json);
 }
 
+static void write_engine(dv_json *json) {
+    char name[DV_ENGINE_NAME_BYTES];
+    if (dv_engine_name(name, NULL) == DV_OK)
+        dv_json_text(json, "machines", name);
+    else
+        dv_json_null(json, "machines");
+}
+
 static void print_json(const machine *found, dv_isa picked) {
     dv_json json;
     dv_json_to_file(&json, stdout);
@@ -131,6 +148,7 @@ static void print_json(const machine *found, dv_isa picked) {
     dv_json_integer(&json, "threads", dv_threads());
     write_size(&json, "memory_bytes", found->memory);
     write_lists(&json, found);
+    write_engine(&json);
     dv_json_end(&json);
     dv_json_finish(&json, NULL); /* cli_finish tells of failed output */
 }
