@@ -162,6 +162,9 @@ static void plans_and_runs(void **state) {
     refuses(dv_model_find("resnet20", NULL, &error));
     refuses(dv_model_build(NULL, DV_F32, 2, 10, 16, &graph, &error));
     refuses(dv_model_build("resnet20", DV_F32, 2, 10, 16, NULL, &error));
+    refuses(dv_model_build_with(NULL, &(dv_model_options){.batch = 2}, &graph, &error));
+    refuses(dv_model_build_with("resnet20", NULL, &graph, &error));
+    refuses(dv_model_build_with("resnet20", &(dv_model_options){.batch = 2}, NULL, &error));
     refuses(dv_plan_new(NULL, &options, &plan, &error));
     refuses(dv_plan_new(n.graph, NULL, &plan, &error));
     refuses(dv_plan_new(n.graph, &options, NULL, &error));

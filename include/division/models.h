@@ -30,6 +30,26 @@ DV_API dv_status dv_model_find(const char *name, const dv_model **model, dv_erro
 DV_API dv_status dv_model_build(const char *name, dv_type type, size_t batch, size_t classes, size_t side,
                                 dv_graph **graph, dv_error *error);
 
+/* What the weights of a network begin as. */
+typedef enum dv_model_initialisation {
+    DV_MODEL_INITIALISATION_OWN,     /* what is usual for the model */
+    DV_MODEL_INITIALISATION_PYTORCH, /* as PyTorch's layers begin: convolutions and linear layers, with their biases,
+                                        uniform within 1 / sqrt(incoming connections); norms 1 and 0 */
+    DV_MODEL_INITIALISATION_COUNT
+} dv_model_initialisation;
+
+/* All that a network can be told; zeros are good for all but the batch. */
+typedef struct dv_model_options {
+    dv_type type; /* of activations: f32 or bf16 */
+    size_t batch; /* images */
+    size_t classes, side;
+    dv_model_initialisation initialisation;
+} dv_model_options;
+
+/* The same with all options. */
+DV_API dv_status dv_model_build_with(const char *name, const dv_model_options *options, dv_graph **graph,
+                                     dv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -166,6 +166,7 @@ typedef struct dv_options {
     char normalise_text[DV_TEXT_BYTES]; /* "usual" */
 
     /* weights to begin with */
+    int init_weights;                /* how they are made: a dv_model_initialisation (division/models.h) */
     char init[DV_PATH_BYTES];        /* a file of them; none: made from the seed */
     char init_except[DV_TEXT_BYTES]; /* those whose names begin like this are not taken from it */
 } dv_options;

@@ -116,23 +116,40 @@ dv_status dv_model_find(const char *name, const dv_model **model, dv_error *erro
     return DV_OK;
 }
 
-dv_status dv_model_build(const char *name, dv_type type, size_t batch, size_t classes, size_t side, dv_graph **graph,
-                         dv_error *error) {
+/* The numbers of the builder, as the options want them. */
+static dv_model_shape shape_of(const dv_model_entry *entry, const dv_model_options *options) {
+    dv_model_shape shape = entry->shape;
+    if (options->initialisation == DV_MODEL_INITIALISATION_PYTORCH)
+        shape.initialisation = DV_INITIALISATION_UNIFORM; /* linear layers and norms begin so in any case */
+    return shape;
+}
+
+dv_status dv_model_build_with(const char *name, const dv_model_options *options, dv_graph **graph, dv_error *error) {
     const dv_model_entry *entry;
     DV_NEED(name);
+    DV_NEED(options);
     DV_NEED(graph);
     DV_TRY(find(name, &entry, error));
-    side = side ? side : entry->model.side;
-    classes = classes ? classes : entry->model.classes;
+    DV_TRY(
+        dv_check_count("initialisation", (size_t)options->initialisation, 0, DV_MODEL_INITIALISATION_COUNT - 1, error));
+    size_t side = options->side ? options->side : entry->model.side;
+    size_t classes = options->classes ? options->classes : entry->model.classes;
+    dv_model_shape shape = shape_of(entry, options);
     dv_graph *made;
-    DV_TRY(dv_graph_new(type, batch, &made, error));
+    DV_TRY(dv_graph_new(options->type, options->batch, &made, error));
     dv_value images = dv_graph_input(made, 3, 2, (const size_t[]){side, side});
-    dv_status status = dv_graph_finish(made, entry->build(made, images, &entry->shape, classes), error);
+    dv_status status = dv_graph_finish(made, entry->build(made, images, &shape, classes), error);
     if (status == DV_OK)
         *graph = made;
     else
         dv_graph_free(made);
     return status;
+}
+
+dv_status dv_model_build(const char *name, dv_type type, size_t batch, size_t classes, size_t side, dv_graph **graph,
+                         dv_error *error) {
+    const dv_model_options options = {.type = type, .batch = batch, .classes = classes, .side = side};
+    return dv_model_build_with(name, &options, graph, error);
 }
 
 const char *dv_layer_name(char text[DV_LAYER_NAME_BYTES], const char *format, ...) {

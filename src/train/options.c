@@ -8,6 +8,7 @@
 #include "train/loop.h"
 
 #include <division/folder.h>
+#include <division/models.h>
 #include <division/threads.h>
 #include <division/tools/json.h>
 
@@ -18,6 +19,9 @@
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static const char *const precisions[] = {[DV_F32] = "f32", [DV_BF16] = "bf16", NULL};
+
+static const char *const initialisations[] = {
+    [DV_MODEL_INITIALISATION_OWN] = "model", [DV_MODEL_INITIALISATION_PYTORCH] = "pytorch", NULL};
 
 /* What an earlier schedule left of `factor` and `every` does not count; rates and warm-up are options of their own. */
 static dv_status accept_schedule(const char *text, void *values, dv_error *error) {
@@ -108,6 +112,8 @@ static const dv_option rows[] = {
      COUNT(loading.workers, 0, 256), .preset = "0"},
     {"classes", "N", "outputs of the network; 0 for the data's", COUNT(classes, 0, 1 << 20), .preset = "0"},
     {"seed", "N", "of weights, order and rounding", DV_UNSIGNED_AT(dv_options, seed), .preset = "1"},
+    {"init-weights", NULL, "how weights begin: as is usual for the model, or as PyTorch's layers do",
+     DV_WORD_AT(dv_options, init_weights, initialisations), .preset = "model"},
     {"init", "FILE", "weights to begin with (safetensors)", COPY(init)},
     {"init-except", "PREFIX", "but not those whose names begin like this", COPY(init_except)},
     {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, DV_MAX_THREADS), .preset = "0"},

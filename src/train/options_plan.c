@@ -19,9 +19,12 @@ dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *sha
     dv_plan_options told;
     char optimizer[DV_OPTIMIZER_TEXT_BYTES];
     DV_TRY(dv_options_for_plan(options, optimizer, &told, error));
-    DV_TRY(dv_model_build(options->model, (dv_type)options->precision, options->batch,
-                          first_of(options->classes, shape->classes), first_of(options->side, shape->side), graph,
-                          error));
+    const dv_model_options model = {.type = (dv_type)options->precision,
+                                    .batch = options->batch,
+                                    .classes = first_of(options->classes, shape->classes),
+                                    .side = first_of(options->side, shape->side),
+                                    .initialisation = (dv_model_initialisation)options->init_weights};
+    DV_TRY(dv_model_build_with(options->model, &model, graph, error));
     dv_status status = dv_plan_new(*graph, &told, plan, error);
     if (status != DV_OK) {
         dv_graph_free(*graph);
