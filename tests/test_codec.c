@@ -39,7 +39,7 @@ static void every_option_survives_the_way_to_text_and_back(void **state) {
                 formatted++;
             }
     }
-    assert_int_equal(formatted, 63 + 4 + 2 + 2 + 8 + 14);
+    assert_int_equal(formatted, 2 * (63 + 4 + 2) + 2 + 8 + 14);
 }
 
 static void texts_mean_what_they_say(void **state) {
@@ -118,7 +118,7 @@ static void wrong_texts_are_explained(void **state) {
 
 static void bounds_can_be_asked_for(void **state) {
     (void)state;
-    static const char *const names[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc"};
+    static const char *const names[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc", "rectified"};
     enum { NAMES = sizeof names / sizeof *names };
     static const struct {
         const char *name;
@@ -227,7 +227,7 @@ static void scene_free_untouched(scene *s) {
                      status, words);                                                                                   \
     } while (0)
 
-static const char *const texts[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc"};
+static const char *const texts[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc", "rectified"};
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 static void null_pointers_are_refused(void **state) {
@@ -386,8 +386,19 @@ static void all_packed_bytes_are_written(void **state) {
         {.layout = DV_NHWC, .images = 2, .channels = 600, .rank = 1, .sides = {3}},
         {.layout = DV_NCHW, .images = 5, .channels = 3},
     };
-    static const char *const all[] = {"division", "division:bits=1", "division:bits=8", "exact", "bits",        "bf16",
-                                      "blpa",     "actnn",           "actnn:bits=7",    "acgc",  "acgc:bits=13"};
+    static const char *const all[] = {"division",
+                                      "division:bits=1",
+                                      "division:bits=8",
+                                      "exact",
+                                      "bits",
+                                      "bf16",
+                                      "blpa",
+                                      "actnn",
+                                      "actnn:bits=7",
+                                      "acgc",
+                                      "acgc:bits=13",
+                                      "rectified",
+                                      "rectified:bits=1"};
     enum { ALL = sizeof all / sizeof *all };
     for (size_t m = 0; m < 4; m++)
         for (size_t t = 0; t < ALL; t++) {

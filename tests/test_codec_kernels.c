@@ -25,6 +25,8 @@ static const char *const codecs[] = {
     "acgc:bits=3",
     "acgc:bits=7",
     "acgc:bits=16",
+    "rectified",
+    "rectified:bits=4,dither=subtractive",
 };
 
 enum { CODECS = sizeof codecs / sizeof *codecs };

@@ -11,6 +11,7 @@
 #include <division/info.h>
 #include <division/models.h>
 #include <division/options.h>
+#include <division/packed.h>
 #include <division/parallel.h>
 #include <division/recipe.h>
 #include <division/synthetic.h>
@@ -64,6 +65,33 @@ static void codecs(void **state) {
     refuses(dv_map_low_frequency(&map, 2, numbers, NULL, &error));
     refuses(dv_synthetic_map(NULL, 1, numbers, &error));
     refuses(dv_synthetic_map(&map, 1, NULL, &error));
+}
+
+static void packed_maps(void **state) {
+    (void)state;
+    static const char codec[] = "rectified", text[] = "f32 nhwc 1x4x4x4";
+    static _Alignas(DV_PACKED_ALIGNMENT) char packed[4096];
+    dv_map read;
+    size_t bytes;
+    assert_ok(dv_packed_bytes(codec, text, &bytes, error.text));
+    refuses(dv_map_parse(NULL, &read, &error));
+    refuses(dv_map_parse(text, NULL, &error));
+    refuses(dv_packed_bytes(NULL, text, &bytes, error.text));
+    refuses(dv_packed_bytes(codec, NULL, &bytes, error.text));
+    refuses(dv_packed_bytes(codec, text, NULL, error.text));
+    refuses(dv_packed_encode(NULL, text, 1, 2, 3, numbers, packed, bytes, error.text));
+    refuses(dv_packed_encode(codec, NULL, 1, 2, 3, numbers, packed, bytes, error.text));
+    refuses(dv_packed_encode(codec, text, 1, 2, 3, NULL, packed, bytes, error.text));
+    refuses(dv_packed_encode(codec, text, 1, 2, 3, numbers, NULL, bytes, NULL));
+    refuses(dv_packed_decode(NULL, text, 1, 2, 3, packed, bytes, numbers, error.text));
+    refuses(dv_packed_decode(codec, NULL, 1, 2, 3, packed, bytes, numbers, error.text));
+    refuses(dv_packed_decode(codec, text, 1, 2, 3, NULL, bytes, numbers, error.text));
+    refuses(dv_packed_decode(codec, text, 1, 2, 3, packed, bytes, NULL, NULL));
+    refuses(dv_packed_apply_mask(NULL, text, packed, bytes, numbers, numbers, error.text));
+    refuses(dv_packed_apply_mask(codec, NULL, packed, bytes, numbers, numbers, error.text));
+    refuses(dv_packed_apply_mask(codec, text, NULL, bytes, numbers, numbers, error.text));
+    refuses(dv_packed_apply_mask(codec, text, packed, bytes, NULL, numbers, error.text));
+    refuses(dv_packed_apply_mask(codec, text, packed, bytes, numbers, NULL, NULL));
 }
 
 static const size_t sides[] = {8, 8};
@@ -437,6 +465,7 @@ static void json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codecs),
+        cmocka_unit_test(packed_maps),
         cmocka_unit_test(graphs),
         cmocka_unit_test(plans_and_runs),
         cmocka_unit_test(any_order_of_freeing),

@@ -1,7 +1,7 @@
 /* All of libdivision that is promised, in one header. The folder `tools` is not: what is there belongs to the program.
  *
  *     version, status, threads, info      what the library is, how its functions fail, how many threads they use
- *     codec, synthetic                    maps of activations in few bits; made-up maps to try that with
+ *     codec, packed, synthetic            maps of activations in few bits, the same for other languages; maps to try that with
  *     graph, layers, models               networks: building, planning, running
  *     data                                labelled images and batches of them
  *     train, checkpoint, folder, recipe   training, its files, and files of its options
@@ -25,6 +25,7 @@
 #include <division/optimizer.h>
 #include <division/option.h>
 #include <division/options.h>
+#include <division/packed.h>
 #include <division/parallel.h>
 #include <division/recipe.h>
 #include <division/status.h>

@@ -29,10 +29,17 @@ static dv_status decode(const dv_codec_call *call, const uint8_t *records, void 
     return DV_OK;
 }
 
+static size_t mask_at(const dv_codec *codec, const dv_map *map) {
+    (void)codec;
+    (void)map;
+    return 0;
+}
+
 const dv_codec_kind dv_codec_bits = {
     .name = "bits",
     .help = "one bit an element: set where it is positive; decodes to 1 and 0",
     .record_bytes = record_bytes,
     .encode = encode,
     .decode = decode,
+    .mask_at = mask_at,
 };

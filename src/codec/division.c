@@ -3,22 +3,25 @@
  * Here: options, the layout of a record, and the work shared out among threads. The arithmetic is
  * in kernels/. An image's channels are cut into tiles of DV_TILE_CHANNELS, each packed on its own:
  * averages, minima, steps and codes, one tile's after the other's. */
+#include "codec/division.h"
+
 #include "codec/kernels/kernels.h"
 #include "codec/kind.h"
 #include "codec/map.h"
 
 #include <string.h>
 
-enum { OPTION_BLOCK, OPTION_BITS, OPTION_DITHER };
 enum { DITHER_STOCHASTIC, DITHER_SUBTRACTIVE };
 
 static const char *const dither_words[] = {"stochastic", "subtractive", NULL};
 
-static const dv_option options[] = {
-    [OPTION_BLOCK] = {"block", "N", "edge of a block, in elements", DV_INTEGER_IN(OPTION_BLOCK, 2, 64), .preset = "8"},
-    [OPTION_BITS] = {"bits", "N", "bits of a code", DV_POWER_IN(OPTION_BITS, 1, 8), .preset = "2"},
-    [OPTION_DITHER] = {"dither", NULL, "stochastic rounding, or dither taken off again at decode (half the variance)",
-                       DV_WORD_IN(OPTION_DITHER, dither_words), .preset = "stochastic"},
+const dv_option dv_division_options[DV_DIVISION_OPTIONS] = {
+    [DV_DIVISION_BLOCK] = {"block", "N", "edge of a block, in elements", DV_INTEGER_IN(DV_DIVISION_BLOCK, 2, 64),
+                           .preset = "8"},
+    [DV_DIVISION_BITS] = {"bits", "N", "bits of a code", DV_POWER_IN(DV_DIVISION_BITS, 1, 8), .preset = "2"},
+    [DV_DIVISION_DITHER] = {"dither", NULL,
+                            "stochastic rounding, or dither taken off again at decode (half the variance)",
+                            DV_WORD_IN(DV_DIVISION_DITHER, dither_words), .preset = "stochastic"},
 };
 
 /* ---- layout -------------------------------------------------------------------------------- */
@@ -34,10 +37,10 @@ static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
         .layout = map->layout,
         .channels = map->channels < DV_TILE_CHANNELS ? map->channels : DV_TILE_CHANNELS,
         .pixel_stride = map->channels,
-        .bits = codec->options[OPTION_BITS],
-        .subtractive = codec->options[OPTION_DITHER] == DITHER_SUBTRACTIVE,
+        .bits = codec->options[DV_DIVISION_BITS],
+        .subtractive = codec->options[DV_DIVISION_DITHER] == DITHER_SUBTRACTIVE,
     };
-    size_t block = (size_t)codec->options[OPTION_BLOCK];
+    size_t block = (size_t)codec->options[DV_DIVISION_BLOCK];
     for (int d = 0; d < 3; d++) {
         int missing = 3 - map->rank;
         tile.sides[d] = d < missing ? 1 : map->sides[d - missing];
@@ -154,8 +157,8 @@ static dv_status decode(const dv_codec_call *call, const uint8_t *records, void 
 const dv_codec_kind dv_codec_division = {
     .name = "division",
     .help = "block averages in bf16, the rest in a few bits",
-    .options = options,
-    .option_count = sizeof options / sizeof *options,
+    .options = dv_division_options,
+    .option_count = DV_DIVISION_OPTIONS,
     .record_bytes = record_bytes,
     .encode = encode,
     .decode = decode,

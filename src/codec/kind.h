@@ -31,14 +31,21 @@ typedef struct dv_codec_kind {
     /* Where the elements were positive, as the `bits` codec has it, images `stride` bytes apart. NULL: records do not
      * tell it exactly. */
     void (*decode_mask)(const dv_codec_call *call, const uint8_t *records, uint8_t *mask, size_t stride);
+
+    /* The byte of a record at which that mask lies as it is. NULL: it does not. */
+    size_t (*mask_at)(const dv_codec *codec, const dv_map *map);
 } dv_codec_kind;
 
 extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits, dv_codec_bf16, dv_codec_blpa,
-    dv_codec_actnn, dv_codec_acgc;
+    dv_codec_actnn, dv_codec_acgc, dv_codec_rectified;
 
 /* dv_codec_decode_images of the mask alone, for codecs that have decode_mask. */
 dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,
                                size_t packed_bytes, uint8_t *mask, size_t stride, dv_error *error);
+
+/* Sets elements of the call's images to those of `src` where its record's mask says positive, else to zero. For codecs
+ * that have mask_at; `src` and `elements` may be the same. */
+void dv_codec_apply_mask(const dv_codec_call *call, const uint8_t *records, const void *src, void *elements);
 
 /* Checks a call, of which codec, map, first and count are set, and sets its record_bytes. For codecs that are called in
  * other ways than by dv_codec_encode. */

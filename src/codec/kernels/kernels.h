@@ -140,6 +140,9 @@ typedef struct dv_codec_kernels {
     bool (*bits_encode)(dv_type type, const void *src, size_t count, uint8_t *packed);
     void (*bits_decode)(dv_type type, const uint8_t *packed, size_t count, void *dst);
 
+    /* dst = src where the mask has a bit, else 0; they may be the same. NaN goes as any other number. */
+    void (*mask_apply)(dv_type type, const uint8_t *mask, size_t count, const void *src, void *dst);
+
     /* Rounded to bf16, to the nearest; a positive number does not become zero. False if any of the `count` elements is
      * not finite, or beyond what bf16 has. */
     bool (*bf16_encode)(dv_type type, const void *src, size_t count, uint16_t *halves);

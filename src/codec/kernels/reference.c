@@ -189,6 +189,15 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
         dv_store_element(type, dst, i, (float)get_code(packed, count, 1, i));
 }
 
+static void mask_apply(dv_type type, const uint8_t *mask, size_t count, const void *src, void *dst) {
+    size_t bytes = dv_type_bytes(type);
+    for (size_t i = 0; i < count; i++)
+        if (get_code(mask, count, 1, i))
+            memmove((char *)dst + i * bytes, (const char *)src + i * bytes, bytes);
+        else
+            memset((char *)dst + i * bytes, 0, bytes);
+}
+
 /* ---- bf16 ---------------------------------------------------------------------------------- */
 
 static bool bf16_encode(dv_type type, const void *src, size_t count, uint16_t *halves) {
@@ -212,6 +221,7 @@ const dv_codec_kernels dv_codec_kernels_reference = {
     .division_decode = division_decode,
     .bits_encode = bits_encode,
     .bits_decode = bits_decode,
+    .mask_apply = mask_apply,
     .bf16_encode = bf16_encode,
     .bf16_decode = bf16_decode,
     .affine_encode = dv_reference_affine_encode,

@@ -737,6 +737,8 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
     }
 }
 
+#include "codec/kernels/template_mask.h"
+
 /* ---- bf16 ---------------------------------------------------------------------------------- */
 #include "codec/kernels/template_bf16.h"
 
@@ -762,6 +764,7 @@ const dv_codec_kernels DV_KERNELS = {
     .division_decode = division_decode,
     .bits_encode = bits_encode,
     .bits_decode = bits_decode,
+    .mask_apply = mask_apply,
     .bf16_encode = bf16_encode,
     .bf16_decode = bf16_decode,
     .affine_encode = affine_encode,
