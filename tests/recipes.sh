@@ -5,20 +5,35 @@ subcommand=(train)
 
 # ---- every recipe of the tree ----------------------------------------------------------------
 
-# Each is read, its network built and its memory mapped, for a batch of one; it ends before the first step because an
-# accumulation over more batches than there are is refused.
-models=$("$DV_PROGRAM" models)
+# Each is read, its network built and planned, and a step of two small batches trained and tested. So small a batch wants a
+# smaller rate; networks for large images make one pixel of 32 x 32, of which two have next to no variance.
 for recipe in "$DV_SOURCE_DIR"/recipes/*; do
-    model=$(sed -n 's/^model *= *//p' "$recipe")
-    run "$recipe" --data synthetic:train=3,test=1 --batch 1 --accumulate 4 --side 32 --resize 32 --quiet
-    if [[ $'\n'$models == *$'\n'"$model "* ]]; then
-        fails 2 'accumulate: 4: an epoch has 3 batches: use at most as many'
-    else
-        fails_like 2 "unknown model \"$model\"*"
-    fi
+    side=32
+    [[ $recipe != *_imagenet ]] || side=64
+    run "$recipe" --data synthetic:train=7,test=1 --batch 2 --accumulate 2 --side $side --resize $side --lr 0.001 --steps 1 --out "${recipe##*/}" --quiet
+    prints ''
+    [[ $(<"${recipe##*/}/log.jsonl") == *'"steps": 1, '* ]] || complain "expected a step of ${recipe##*/}"
     # Its data is that of the name, and what is not there is named.
     run "$recipe" --quiet
     fails_like 1 '*data/*'
+done
+
+# option NAME RECIPE: its value, as the run of above has it.
+option() {
+    grep -oE "\"$1\": (\"[^\"]*\"|[^,}]*)" "$2/config.json"
+}
+
+# Those as published: batches of 64, as many to a step as there were cards; every image; the weights of PyTorch's layers.
+published=(resnet18_cifar10 resnet164_cifar10 resnet164_cifar100 densenet121_cifar100 resnet50_imagenet densenet161_imagenet)
+for recipe in "${published[@]}"; do
+    cards=4
+    [[ $recipe != densenet161_imagenet ]] || cards=8
+    grep -qx 'batch = 64' "$DV_SOURCE_DIR/recipes/$recipe" || complain "$recipe: expected batches of 64"
+    grep -qx "accumulate = $cards" "$DV_SOURCE_DIR/recipes/$recipe" || complain "$recipe: expected $cards batches a step"
+    for expected in '"drop-last": false' '"init-weights": "pytorch"' '"schedule": "cosine:per=epoch"' '"warmup": 0' '"lr-min": 0' '"groups": null'; do
+        name=${expected#\"}
+        [[ $(option "${name%%\"*}" "$recipe") == "$expected" ]] || complain "$recipe: expected $expected"
+    done
 done
 
 # ---- what a recipe says is done --------------------------------------------------------------
