@@ -78,7 +78,7 @@ static void draw(cli_live *line) {
 /* Draws in a terminal of so many columns, with COLUMNS set to a text unless it is NULL. */
 static void draw_in(screen *s, unsigned short columns, const char *environment) {
     if (begin(s, columns)) {
-        cli_live line = cli_live_new(0);
+        cli_live line = cli_live_new(stdout, 0);
         if (environment != NULL)
             setenv("COLUMNS", environment, 1);
         draw(&line);
@@ -119,7 +119,7 @@ static void a_change_of_size_is_followed(void **state) {
     static screen s;
     if (begin(&s, 80)) {
         struct winsize size = {.ws_row = 24, .ws_col = 40};
-        cli_live line = cli_live_new(0);
+        cli_live line = cli_live_new(stdout, 0);
         draw(&line);
         ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
         draw(&line);
@@ -150,7 +150,7 @@ static void lines_that_stay_are_folded(void **state) {
     static screen s;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (begin(&s, 30)) {
-            cli_live line = cli_live_new(0);
+            cli_live line = cli_live_new(stdout, 0);
             cli_live_print(&line, "%s", cases[i].text);
             _exit(0);
         }

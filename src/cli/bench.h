@@ -37,7 +37,8 @@ enum { BENCH_MOST_BATCH = 1 << 20 };
 enum { BENCH_MOST_ITEMS = 16, BENCH_METHODS_BYTES = 512 };
 
 /* Methods, separated by commas. "none,division:block=8,bits=4" is two of them: "bits=4" is no name of a method and
- * belongs to the one before it. */
+ * belongs to the one before it. "all" is every method there is, with its defaults. Others are compared with `none`: it
+ * comes first, wherever it stands in the text. */
 typedef struct bench_methods {
     char text[BENCH_METHODS_BYTES];
     const char *at[BENCH_MOST_ITEMS]; /* into text */
@@ -51,9 +52,6 @@ typedef struct bench_batches {
 /* Read what --methods and --batch say. Return CLI_CONTINUE, or an exit code after a message. */
 int bench_methods_read(bench_methods *methods, const char *text);
 int bench_batches_read(bench_batches *batches, const char *text);
-
-/* The place of `none` in the list, or -1. */
-int bench_methods_none(const bench_methods *methods);
 
 /* Characters of the longest, and of the heading "method". */
 int bench_methods_width(const bench_methods *methods);

@@ -17,12 +17,37 @@ static int continues_method(const char *piece) {
     return piece[strcspn(piece, ":=")] == '=';
 }
 
+/* Copies the text, with the names of all methods for the word "all". Returns 0 where there is no room. */
+static int copy_list(bench_methods *methods, const char *text) {
+    size_t used = 0, room = sizeof methods->text;
+    for (const char *piece = text; piece != NULL && used < room; piece = strchr(piece, ',')) {
+        piece += *piece == ',';
+        size_t length = strcspn(piece, ",");
+        int every = length == strlen("all") && strncmp(piece, "all", length) == 0;
+        if (piece != text)
+            used += (size_t)snprintf(methods->text + used, room - used, ",");
+        for (size_t i = 0; every && used < room && dv_method_name_at(i) != NULL; i++)
+            used += (size_t)snprintf(methods->text + used, room - used, "%s%s", i > 0 ? "," : "", dv_method_name_at(i));
+        if (!every && used < room)
+            used += (size_t)snprintf(methods->text + used, room - used, "%.*s", (int)length, piece);
+    }
+    return used < room;
+}
+
+static void put_none_first(bench_methods *methods) {
+    for (int i = methods->count - 1; i > 0; i--)
+        if (strcmp(methods->at[i], "none") == 0) {
+            memmove(methods->at + 1, methods->at, (size_t)i * sizeof *methods->at);
+            methods->at[0] = "none";
+            return;
+        }
+}
+
 int bench_methods_read(bench_methods *methods, const char *text) {
     *methods = (bench_methods){.count = 0};
-    if (strlen(text) >= sizeof methods->text)
+    if (!copy_list(methods, text))
         return cli_wrong_call("--methods: the list is longer than %zu characters: give fewer",
                               sizeof methods->text - 1);
-    strcpy(methods->text, text);
     for (char *piece = methods->text, *next; piece != NULL; piece = next) {
         next = strchr(piece, ',');
         if (methods->count > 0 && continues_method(piece))
@@ -36,6 +61,7 @@ int bench_methods_read(bench_methods *methods, const char *text) {
         if (next != NULL)
             *next++ = '\0';
     }
+    put_none_first(methods);
     return CLI_CONTINUE;
 }
 
@@ -55,13 +81,6 @@ int bench_batches_read(bench_batches *batches, const char *text) {
         if (*rest == '\0')
             return CLI_CONTINUE;
     }
-}
-
-int bench_methods_none(const bench_methods *methods) {
-    for (int i = 0; i < methods->count; i++)
-        if (strcmp(methods->at[i], "none") == 0)
-            return i;
-    return -1;
 }
 
 int bench_methods_width(const bench_methods *methods) {

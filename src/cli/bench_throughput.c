@@ -1,143 +1,162 @@
 /* division bench throughput: images per second of training with each method.
  *
- * Every method has a process of its own, all prepared and warmed up before the first is measured. Then they take
- * turns, round after round, one at a time, and each figure is the median over the rounds: on a shared machine only
- * what was measured close together can be compared. */
-#include "bench.h"
+ * Every method has a process of its own, and so has the one that the others are compared with, which stays for all of
+ * them. Both are warmed up, then they take turns, round after round, one at a time, and each figure is the median over
+ * the rounds: on a shared machine only what was measured close together can be compared. */
+#include "bench_session.h"
 
 #include "cli.h"
 
-#include <division/tools/json.h>
+#include <string.h>
 
-enum { MOST_ROUNDS = 101, MOST_STEPS = 10000 };
+enum { MOST_ROUNDS = 101, MOST_STEPS = 10000, CELL_BYTES = 32 };
 
 static const double ROUND_SECONDS = 1; /* that a round of the first method takes, if the steps are not given */
 
-/* The methods, what measures them, and what was measured. */
-typedef struct contest {
-    bench_network networks[BENCH_MOST_ITEMS];
-    bench_worker workers[BENCH_MOST_ITEMS];
-    double speed[BENCH_MOST_ITEMS][MOST_ROUNDS];    /* images per second */
-    double relative[BENCH_MOST_ITEMS][MOST_ROUNDS]; /* to the base of the same round */
-    int count, base, rounds, steps;
-} contest;
+/* What the rounds of a job found. */
+typedef struct rounds {
+    double speed[MOST_ROUNDS];    /* images per second */
+    double relative[MOST_ROUNDS]; /* to the base of the same round */
+} rounds;
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-/* Two steps: the first finds everything cold. The second one's time says how many make up a round. */
-static int warm_up(contest *c, int i) {
-    bench_answer answer;
-    int code = bench_worker_start(&c->workers[i], &c->networks[i]);
+/* Starts a process and has it make two steps: the first finds everything cold, the second one's time goes to `took`. */
+static int warm_up(bench_worker *worker, const bench_network *network, double *took) {
+    bench_answer answer = {.seconds = 1};
+    int code = bench_worker_start(worker, network);
     for (int step = 0; step < 2 && code == CLI_SUCCESS; step++)
-        code = bench_worker_train(&c->workers[i], 1, &answer);
-    if (code == CLI_SUCCESS && c->steps == 0) {
-        double steps = ROUND_SECONDS / answer.seconds;
-        c->steps = steps < 1 ? 1 : steps > MOST_STEPS ? MOST_STEPS : (int)steps;
+        code = bench_worker_train(worker, 1, &answer);
+    *took = answer.seconds;
+    return code;
+}
+
+static int same_ground(const bench_network *a, const bench_network *b) {
+    return strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->batch == b->batch &&
+           a->precision == b->precision;
+}
+
+/* Has the base of the job ready. It stays until a job has another one. */
+static int prepare_base(bench_session *session, const bench_job *job) {
+    bench_network base = job->network;
+    double took;
+    base.method = job->base;
+    if (session->base.process != 0 && same_ground(&base, &session->base_network))
+        return CLI_SUCCESS;
+    int code = bench_worker_end(&session->base);
+    session->base_network = base;
+    if (code == CLI_SUCCESS)
+        code = warm_up(&session->base, &session->base_network, &took);
+    if (code == CLI_SUCCESS) {
+        double steps = job->steps > 0 ? job->steps : ROUND_SECONDS / took;
+        session->base_steps = steps < 1 ? 1 : steps > MOST_STEPS ? MOST_STEPS : (int)steps;
     }
     return code;
 }
 
-/* Every round begins with another method. */
-static int measure_round(contest *c, int round) {
+static int speed_of(bench_worker *worker, int steps, double *speed) {
     bench_answer answer;
-    for (int turn = 0; turn < c->count; turn++) {
-        int i = (turn + round) % c->count;
-        int code = bench_worker_train(&c->workers[i], c->steps, &answer);
+    int code = bench_worker_train(worker, steps, &answer);
+    if (code == CLI_SUCCESS)
+        *speed = (double)worker->network->batch * steps / answer.seconds;
+    return code;
+}
+
+/* Base and worker by turns; every other round begins with the other one. Without a worker the base is measured. */
+static int measure_round(bench_session *session, bench_worker *worker, int round, rounds *found) {
+    bench_worker *both[2] = {&session->base, worker};
+    double speeds[2];
+    int count = worker != NULL ? 2 : 1;
+    for (int turn = 0; turn < count; turn++) {
+        int i = (turn + round) % count;
+        int code = speed_of(both[i], session->base_steps, &speeds[i]);
         if (code != CLI_SUCCESS)
             return code;
-        c->speed[i][round] = (double)c->networks[i].batch * c->steps / answer.seconds;
     }
-    for (int i = 0; i < c->count; i++)
-        c->relative[i][round] = c->speed[i][round] / c->speed[c->base][round];
+    found->speed[round] = speeds[count - 1];
+    found->relative[round] = speeds[count - 1] / speeds[0];
     return CLI_SUCCESS;
 }
 
-static int measure_all(contest *c) {
-    int code = CLI_SUCCESS;
-    for (int i = 0; i < c->count && code == CLI_SUCCESS; i++)
-        code = warm_up(c, i);
-    for (int round = 0; round < c->rounds && code == CLI_SUCCESS; round++)
-        code = measure_round(c, round);
-    for (int i = 0; i < c->count; i++) {
-        int ended = bench_worker_end(&c->workers[i]);
-        code = code == CLI_SUCCESS ? ended : code;
-    }
+static void write_line(const bench_job *job, rounds *found, char *line) {
+    dv_json json;
+    dv_json_to_buffer(&json, line, BENCH_LINE_BYTES);
+    bench_line_begin(&json, &job->network);
+    dv_json_number(&json, "images_per_second", bench_median(found->speed, job->rounds));
+    dv_json_number(&json, "relative", bench_median(found->relative, job->rounds));
+    dv_json_end(&json);
+    (void)dv_json_finish(&json, NULL); /* a line has room for the longest names */
+}
+
+static int measure(bench_session *session, const bench_job *job, char line[BENCH_LINE_BYTES]) {
+    static rounds found;
+    bench_worker worker = {.process = 0};
+    int is_base = strcmp(job->network.method, job->base) == 0;
+    double took;
+    int code = prepare_base(session, job);
+    if (code == CLI_SUCCESS && !is_base)
+        code = warm_up(&worker, &job->network, &took);
+    for (int round = 0; round < job->rounds && code == CLI_SUCCESS; round++)
+        code = measure_round(session, is_base ? NULL : &worker, round, &found);
+    int ended = bench_worker_end(&worker);
+    code = code == CLI_SUCCESS ? ended : code;
+    if (code == CLI_SUCCESS)
+        write_line(job, &found, line);
     return code;
+}
+
+/* Two steps of warming up, and rounds of the method and of its base. */
+static double seconds(const bench_job *job, double per_image) {
+    double step = per_image * job->network.batch, steps = job->steps > 0 ? job->steps : 1;
+    double round = steps * step > ROUND_SECONDS || job->steps > 0 ? steps * step : ROUND_SECONDS;
+    return 2 * step + 2 * job->rounds * round;
 }
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-static void print_json(const bench_network *network, double speed, double relative) {
-    dv_json json;
-    dv_json_to_file(&json, stdout);
-    dv_json_object(&json, NULL);
-    dv_json_text(&json, "model", network->model);
-    dv_json_integer(&json, "batch", network->batch);
-    dv_json_text(&json, "method", network->method);
-    dv_json_text(&json, "precision", bench_precisions[network->precision]);
-    dv_json_number(&json, "images_per_second", speed);
-    dv_json_number(&json, "relative", relative);
-    dv_json_end(&json);
-    (void)dv_json_finish(&json, NULL); /* cli_finish tells */
+static void print_heading(int width) {
+    printf("%-16s %6s  %-*s %-4s %10s %9s\n", "model", "batch", width, "method", "", "images/s", "relative");
 }
 
-static void print_all(contest *c, int width, int json) {
-    if (!json)
-        printf("%-16s %6s  %-*s %-4s %10s %9s\n", "model", "batch", width, "method", "", "images/s", "relative");
-    for (int i = 0; i < c->count; i++) {
-        const bench_network *n = &c->networks[i];
-        double speed = bench_median(c->speed[i], c->rounds), relative = bench_median(c->relative[i], c->rounds);
-        if (json)
-            print_json(n, speed, relative);
-        else
-            printf("%-16s %6d  %-*s %-4s %10.2f %9.3f\n", n->model, n->batch, width, n->method,
-                   bench_precisions[n->precision], speed, relative);
-    }
+static void print_row(const char *line, int width) {
+    char model[BENCH_METHODS_BYTES], method[BENCH_METHODS_BYTES], precision[CELL_BYTES];
+    bench_line_text(line, "model", model, sizeof model);
+    bench_line_text(line, "method", method, sizeof method);
+    bench_line_text(line, "precision", precision, sizeof precision);
+    printf("%-16s %6.0f  %-*s %-4s %10.2f %9.3f\n", model, bench_line_number(line, "batch"), width, method, precision,
+           bench_line_number(line, "images_per_second"), bench_line_number(line, "relative"));
 }
+
+const bench_kind bench_throughput_kind = {.known = bench_known_line,
+                                          .find = bench_find_line,
+                                          .seconds = seconds,
+                                          .measure = measure,
+                                          .heading = print_heading,
+                                          .row = print_row,
+                                          .figure = "images_per_second"};
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static void contest_init(contest *c, const bench_network *network, const bench_methods *methods) {
-    int none = bench_methods_none(methods);
-    c->count = methods->count;
-    c->base = none >= 0 ? none : 0;
-    for (int i = 0; i < c->count; i++) {
-        c->networks[i] = *network;
-        c->networks[i].method = methods->at[i];
-        c->workers[i] = (bench_worker){.process = 0};
-    }
-}
-
 int cli_bench_throughput(int argc, char **argv) {
-    static contest c = {.rounds = 5};
-    bench_network network = {.model = "resnet50", .batch = 32};
-    const char *method_text = "none,division";
-    int json = 0;
+    static bench_session session;
+    bench_output output;
+    bench_job job = {.kind = &bench_throughput_kind, .output = &output, .network = {.model = "resnet50"}, .rounds = 5};
+    bench_lists lists = {.batches = "32", .methods = "none,division"};
+    bench_session_begin(&session);
     const dv_option options[] = {
-        BENCH_NETWORK_OPTIONS(&network),
-        cli_integer_option("batch", NULL, &network.batch),
-        {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},
-        {"rounds", "N", "rounds, over which the median is taken", CLI_INTEGER(&c.rounds, 1, MOST_ROUNDS)},
-        {"steps", "N", "steps per round; 0 for about a second of them", CLI_INTEGER(&c.steps, 0, MOST_STEPS)},
-        {"json", NULL, "print one JSON object per method", CLI_FLAG(&json)},
+        BENCH_NETWORK_OPTIONS(&job.network),
+        BENCH_SESSION_OPTIONS(&session, &lists),
+        {"rounds", "N", "rounds, over which the median is taken", CLI_INTEGER(&job.rounds, 1, MOST_ROUNDS)},
+        {"steps", "N", "steps per round; 0 for about a second of them", CLI_INTEGER(&job.steps, 0, MOST_STEPS)},
         CLI_OPTIONS_END,
     };
     const cli_usage usage = {
         .command = "bench throughput",
-        .summary = "Trains a network with each method, each in a process of its own, by turns in rounds, and prints\n"
-                   "the median of images per second, and of that relative to none's of the same round (or to the\n"
-                   "first method's, where none is not among them).\n",
+        .summary =
+            "Trains a network with each method in a process of its own, by turns with none in rounds, and prints\n"
+            "the median of images per second, and of that relative to none's of the same round (or to the\n"
+            "first method's, where none is not among them). Progress goes to stderr.\n",
         .options = options};
-    bench_methods methods;
     int code = cli_parse(&usage, argc, argv, NULL);
-    if (code == CLI_CONTINUE)
-        code = bench_methods_read(&methods, method_text);
-    if (code != CLI_CONTINUE)
-        return code;
-    contest_init(&c, &network, &methods);
-    code = measure_all(&c);
-    if (code != CLI_SUCCESS)
-        return code;
-    print_all(&c, bench_methods_width(&methods), json);
-    return cli_finish();
+    return code == CLI_CONTINUE ? bench_lists_run(&lists, &session, &job) : code;
 }

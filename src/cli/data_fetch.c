@@ -76,7 +76,7 @@ static int check_digest(const settings *chosen, const char *path) {
 
 static int fetch(const settings *chosen) {
     char path[PATH_BYTES];
-    cli_live line = cli_live_new(chosen->quiet);
+    cli_live line = cli_live_new(stdout, chosen->quiet);
     dv_error error;
     size_t files;
     snprintf(path, sizeof path, "%s/%s.tar.gz.part", chosen->folder, chosen->set->name);

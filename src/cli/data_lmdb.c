@@ -41,7 +41,7 @@ static void print_result(const dv_lmdb_result *result, int verified_only) {
 }
 
 static int convert_or_verify(const char *source, const char *destination, const dv_lmdb_options *options, int quiet) {
-    cli_live line = cli_live_new(quiet);
+    cli_live line = cli_live_new(stdout, quiet);
     dv_lmdb_callbacks callbacks = {show_progress, show_corrupt, &line, &cli_interrupted};
     dv_lmdb_result result;
     dv_error error;

@@ -24,8 +24,8 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-cli_live cli_live_new(int quiet) {
-    return (cli_live){.quiet = quiet, .live = isatty(STDOUT_FILENO), .last = now()};
+cli_live cli_live_new(FILE *stream, int quiet) {
+    return (cli_live){.stream = stream, .quiet = quiet, .live = isatty(fileno(stream)), .last = now()};
 }
 
 int cli_live_due(const cli_live *line) {
@@ -88,7 +88,7 @@ void cli_live_draw(cli_live *line, const char *format, ...) {
     va_end(arguments);
     if (line->live)
         leave_out_fields(text, room());
-    printf(line->live ? "%s" : "%s\n", text);
+    fprintf(line->stream, line->live ? "%s" : "%s\n", text);
     cli_flush();
     line->drawn = line->live;
     line->last = now();
@@ -97,7 +97,7 @@ void cli_live_draw(cli_live *line, const char *format, ...) {
 void cli_live_wipe(cli_live *line) {
     if (!line->drawn)
         return;
-    fputs("\r\033[K", stdout);
+    fputs("\r\033[K", line->stream);
     cli_flush();
     line->drawn = 0;
 }

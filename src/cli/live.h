@@ -4,14 +4,16 @@
 
 #include <division/status.h>
 #include <stddef.h>
+#include <stdio.h>
 
-/* A line on stdout: live on a terminal; elsewhere a line of its own every minute. */
+/* A line on stdout or stderr: live on a terminal; elsewhere a line of its own every minute. */
 typedef struct cli_live {
+    FILE *stream;
     int quiet, live, drawn;
     double last; /* when it was drawn, in seconds */
 } cli_live;
 
-cli_live cli_live_new(int quiet);
+cli_live cli_live_new(FILE *stream, int quiet);
 
 /* Whether it is time to draw it again. */
 int cli_live_due(const cli_live *line);

@@ -12,8 +12,9 @@
 enum { LINE_BYTES = 1024 };
 
 train_screen train_screen_new(const train_settings *settings) {
-    return (train_screen){
-        .quiet = settings->quiet, .json = settings->json, .line = cli_live_new(settings->quiet || settings->json)};
+    return (train_screen){.quiet = settings->quiet,
+                          .json = settings->json,
+                          .line = cli_live_new(stdout, settings->quiet || settings->json)};
 }
 
 void train_screen_wipe(train_screen *screen) {

@@ -2,7 +2,7 @@
  * most. */
 #include "report/bars.h"
 #include "report/figure.h"
-#include "report/published.h"
+#include <division/tools/report.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Activation bytes by method, for each network and batch, and how many times less than with none. */
 #include "report/bars.h"
 #include "report/figure.h"
-#include "report/published.h"
+#include <division/tools/report.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -45,6 +45,16 @@ DV_TOOL dv_status dv_report_figures(dv_report *report, const char *folder, dv_er
  * when the last epoch ended. */
 DV_TOOL dv_status dv_report_tensorboard(dv_report *report, const char *folder, dv_error *error);
 
+/* Figures that were published, to stand beside ours: from the papers of DIVISION, ActNN, BLPA and AC-GC, as DIVISION's
+ * authors report them. Methods are meant as they are by default here.
+ *
+ * Top-1 in percent on the test images, of one seed and its best epoch; NaN if there is none. `data` is a data set as in
+ * "cifar10:DIR". */
+DV_TOOL double dv_published_accuracy(const char *model, const char *data, const char *method);
+
+/* Bytes of activations of a batch; NaN if there are none. The papers give them in GiB. */
+DV_TOOL double dv_published_bytes(const char *model, double batch, const char *method);
+
 #ifdef __cplusplus
 }
 #endif
