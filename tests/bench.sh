@@ -201,7 +201,7 @@ fails 2 '--batches 9: the data has 8 of 8 images: give fewer'
 run gradient "${small[@]}" --batches 2 --methods division,nothing
 fails_like 2 'unknown method "nothing": there are none, division, *'
 run gradient "${small[@]}" --batches 2 --init missing.safetensors
-fails 1 'could not read missing.safetensors: No such file or directory: check the name'
+fails 1 'could not read missing.safetensors: No such file or directory: check the name, and that the folder exists'
 
 # ---- the worker ------------------------------------------------------------------------------
 

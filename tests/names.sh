@@ -44,6 +44,6 @@ run eval note.safetensors
 [[ $code != 0 && $messages == *'?20'* ]] || complain "expected a network that is not known"
 is_clean
 run eval $'no\esuch'
-fails 1 'could not read no?such: No such file or directory: check the name'
+fails 1 'could not read no?such: No such file or directory: check the name, and that the folder exists'
 
 finish

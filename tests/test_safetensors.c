@@ -3,6 +3,7 @@
 #include "check.h"
 #include "folder.h"
 
+#include "train/array_file.h"
 #include "train/safetensors.h"
 
 #include <math.h>
@@ -35,25 +36,25 @@ static void test_round_trip(void **state) {
     };
     const dv_note notes[] = {{"epoch", "12"}, {"text", "a \"b\" \\ c"}};
     assert_ok(dv_safetensors_write(folder_path(state, "a", path), sources, 4, notes, 2, &error));
-    dv_safetensors *file;
-    assert_ok(dv_safetensors_open(path, &file, &error));
+    dv_array_file *file;
+    assert_ok(dv_array_file_open(path, &file, &error));
     for (size_t i = 0; i < 4; i++) {
-        const dv_safetensor *tensor = dv_safetensors_find(file, sources[i].name);
+        const dv_array *tensor = dv_array_file_find(file, sources[i].name);
         assert_non_null(tensor);
         assert_int_equal(tensor->rank, sources[i].rank);
         for (int d = 0; d < tensor->rank; d++)
             assert_int_equal(tensor->shape[d], sources[i].shape[d]);
-        assert_string_equal(dv_safetensors_type_name(tensor->type), "F32");
-        assert_ok(dv_safetensors_read(file, tensor, back, &error));
+        assert_string_equal(dv_array_type_name(tensor->type), "F32");
+        assert_ok(dv_array_file_read(file, tensor, back, &error));
         assert_memory_equal(back, sources[i].data, tensor->count * sizeof(float));
     }
-    assert_null(dv_safetensors_find(file, "layer1"));
-    assert_null(dv_safetensors_at(file, 4));
-    assert_string_equal(dv_safetensors_note(file, "epoch"), "12");
-    assert_string_equal(dv_safetensors_note(file, "text"), "a \"b\" \\ c");
-    assert_null(dv_safetensors_note(file, "step"));
-    dv_safetensors_close(file);
-    dv_safetensors_close(NULL);
+    assert_null(dv_array_file_find(file, "layer1"));
+    assert_null(dv_array_file_at(file, 4));
+    assert_string_equal(dv_array_file_note(file, "epoch"), "12");
+    assert_string_equal(dv_array_file_note(file, "text"), "a \"b\" \\ c");
+    assert_null(dv_array_file_note(file, "step"));
+    dv_array_file_close(file);
+    dv_array_file_close(NULL);
     assert_int_equal(folder_count(state, 0), 1); /* no temporary is left */
 }
 
@@ -94,22 +95,22 @@ static void test_of_other_programs(void **state) {
         const char *name;
         float values[2];
     } expected[] = {{"double", {-2.5f}}, {"fc.weight", {1, -0.5f}}, {"half", {1, 65504}}, {"brain", {1.5f, INFINITY}}};
-    dv_safetensors *file;
-    assert_ok(dv_safetensors_open(make(state, header, data, sizeof data, path), &file, &error));
+    dv_array_file *file;
+    assert_ok(dv_array_file_open(make(state, header, data, sizeof data, path), &file, &error));
     for (size_t i = 0; i < 4; i++) {
         float values[2] = {0};
-        assert_ok(dv_safetensors_read(file, dv_safetensors_find(file, expected[i].name), values, &error));
+        assert_ok(dv_array_file_read(file, dv_array_file_find(file, expected[i].name), values, &error));
         assert_true(values[0] == expected[i].values[0] && values[1] == expected[i].values[1]);
     }
     float value;
-    assert_fails(dv_safetensors_read(file, dv_safetensors_find(file, "bn1.num_batches_tracked"), &value, &error),
+    assert_fails(dv_array_file_read(file, dv_array_file_find(file, "bn1.num_batches_tracked"), &value, &error),
                  DV_ERROR_UNSUPPORTED, "bn1.num_batches_tracked is I64");
-    assert_string_equal(dv_safetensors_note(file, "format"), "pt");
-    dv_safetensors_close(file);
-    assert_ok(dv_safetensors_open(make(state, "{}", "", 0, path), &file, &error));
-    assert_null(dv_safetensors_at(file, 0));
-    assert_null(dv_safetensors_find(file, "a"));
-    dv_safetensors_close(file);
+    assert_string_equal(dv_array_file_note(file, "format"), "pt");
+    dv_array_file_close(file);
+    assert_ok(dv_array_file_open(make(state, "{}", "", 0, path), &file, &error));
+    assert_null(dv_array_file_at(file, 0));
+    assert_null(dv_array_file_find(file, "a"));
+    dv_array_file_close(file);
 }
 
 #define TENSOR(type, shape, offsets) "{\"a\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
@@ -155,11 +156,11 @@ static void test_bad_headers(void **state) {
         {"{\"__metadata__\":{\"a\":1}}", 0, "a string should begin here"},
     };
     char path[FOLDER_PATH_BYTES], zeros[16] = {0};
-    dv_safetensors *file;
+    dv_array_file *file;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         make(state, cases[i].header, zeros, cases[i].bytes, path);
-        assert_fails(dv_safetensors_open(path, &file, &error), DV_ERROR_FORMAT, cases[i].reason);
-        assert_fails(dv_safetensors_open(path, &file, &error), DV_ERROR_FORMAT, "made.safetensors is no good");
+        assert_fails(dv_array_file_open(path, &file, &error), DV_ERROR_FORMAT, cases[i].reason);
+        assert_fails(dv_array_file_open(path, &file, &error), DV_ERROR_FORMAT, "made.safetensors is no good");
     }
 }
 
@@ -167,29 +168,29 @@ static void test_bad_headers(void **state) {
 static void test_cut(void **state) {
     char path[FOLDER_PATH_BYTES];
     const float values[] = {1, 2, 3};
-    dv_safetensors *file;
+    dv_array_file *file;
     struct stat status;
     const dv_safetensors_source source = {"a", 1, (const size_t[]){3}, values};
     assert_ok(dv_safetensors_write(folder_path(state, "a", path), &source, 1, NULL, 0, &error));
     assert_int_equal(stat(path, &status), 0);
     for (off_t bytes = status.st_size; bytes-- > 0;) {
         assert_int_equal(truncate(path, bytes), 0);
-        assert_fails(dv_safetensors_open(path, &file, &error), DV_ERROR_FORMAT, "a is no good safetensors file: ");
+        assert_fails(dv_array_file_open(path, &file, &error), DV_ERROR_FORMAT, "a is no good safetensors file: ");
     }
-    assert_fails(dv_safetensors_open(path, &file, &error), DV_ERROR_FORMAT, "it is empty");
+    assert_fails(dv_array_file_open(path, &file, &error), DV_ERROR_FORMAT, "it is empty");
 }
 
 static void test_foreign(void **state) {
     char path[FOLDER_PATH_BYTES];
-    dv_safetensors *file;
+    dv_array_file *file;
     FILE *other = fopen(folder_path(state, "other", path), "wb");
     assert_non_null(other);
-    fputs("PK\x03\x04 a PyTorch file, for example", other);
+    fputs("GIF89a, for example", other);
     fclose(other);
-    assert_fails(dv_safetensors_open(path, &file, &error), DV_ERROR_FORMAT, "no length of a header");
-    assert_fails(dv_safetensors_open(*state, &file, &error), DV_ERROR_FORMAT, "it is a folder");
-    assert_fails(dv_safetensors_open("/dev/null", &file, &error), DV_ERROR_FORMAT, "no regular file");
-    assert_fails(dv_safetensors_open(folder_path(state, "missing", path), &file, &error), DV_ERROR_IO,
+    assert_fails(dv_array_file_open(path, &file, &error), DV_ERROR_FORMAT, "no length of a header");
+    assert_fails(dv_array_file_open(*state, &file, &error), DV_ERROR_IO, "Is a directory");
+    assert_fails(dv_array_file_open("/dev/null", &file, &error), DV_ERROR_IO, "no regular file");
+    assert_fails(dv_array_file_open(folder_path(state, "missing", path), &file, &error), DV_ERROR_IO,
                  "No such file or directory");
 }
 

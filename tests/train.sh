@@ -430,7 +430,7 @@ LC_ALL=C sed 's/"model":"resnet20"/"model":"resnetXX"/; s/"model": "resnet20"/"m
 run --model resnet32 --batch 8 --data synthetic:side=8,train=32,test=8 --init foreign.safetensors
 [[ $code == 1 && $messages == *$'\n'"division: these are not weights of --model resnet32: 'division models' lists what there is"$'\n'* ]] || complain "expected the model of the call"
 run --init tiny.safetensors
-fails 1 "could not read tiny.safetensors: No such file or directory: check the name"
+fails 1 "could not read tiny.safetensors: No such file or directory: check the name, and that the folder exists"
 
 # ---- division eval ---------------------------------------------------------------------------
 
@@ -532,7 +532,7 @@ run whole --model resnet32
 run nan.safetensors "${tiny[@]}" --data synthetic:train=32,test=8 --classes 12
 fails 1 'test, batch 1: loss: logits of image 0 are not finite: check the data and the training of these weights'
 run nowhere
-fails 1 "could not read nowhere: No such file or directory: check the name"
+fails 1 "could not read nowhere: No such file or directory: check the name, and that the folder exists"
 run "$DV_SOURCE_DIR/README.md"
 [[ $code == 1 && $messages == *'README.md is no good safetensors file: '* ]] || complain "expected a foreign file to be refused"
 run

@@ -46,7 +46,8 @@ DV_API dv_status dv_checkpoint_write(const char *path, const dv_checkpoint_conte
 /* A checkpoint, open for reading. */
 typedef struct dv_checkpoint dv_checkpoint;
 
-/* Opens and checks a file; of any program, as long as its format is safetensors. */
+/* Opens and checks a file: safetensors of any program, or what torch.save wrote, a state dict or a checkpoint that has
+ * one. The format is told by the contents. Nothing in a file is executed. */
 DV_API dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_error *error);
 DV_API void dv_checkpoint_close(dv_checkpoint *checkpoint);
 

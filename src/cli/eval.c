@@ -229,8 +229,9 @@ int cli_eval(int argc, char **argv) {
         .command = "eval",
         .operands = "RUN|FILE",
         .summary =
-            "Tests a network with the weights of a run (its best ones) or of a safetensors file, with torchvision's\n"
-            "names. Where a file has averages of the weights, as the last.safetensors of a run may, it tests those.\n",
+            "Tests a network with the weights of a run (its best ones), or of a safetensors or PyTorch file with\n"
+            "torchvision's names. Where a file has averages of the weights, as the last.safetensors of a run may, it "
+            "tests those.\n",
         .options = options,
         .minimum_operands = 1,
         .maximum_operands = 1};

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "train/safetensors.h"
+#include "train/array_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { NAME_BYTES = 256, TEXT_BYTES = 640, SHAPE_BYTES = 128 };
 
 struct dv_checkpoint {
     char *path;
-    dv_safetensors *file;
+    dv_array_file *file;
 };
 
 dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_error *error) {
@@ -28,7 +28,7 @@ dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_er
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to read %s: free some", dv_file_shown(path));
     }
     made->path = copy;
-    dv_status status = dv_safetensors_open(path, &made->file, error);
+    dv_status status = dv_array_file_open(path, &made->file, error);
     if (status == DV_OK)
         *checkpoint = made;
     else
@@ -39,13 +39,13 @@ dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_er
 void dv_checkpoint_close(dv_checkpoint *checkpoint) {
     if (checkpoint == NULL)
         return;
-    dv_safetensors_close(checkpoint->file);
+    dv_array_file_close(checkpoint->file);
     free(checkpoint->path);
     free(checkpoint);
 }
 
 const char *dv_checkpoint_note(const dv_checkpoint *checkpoint, const char *name) {
-    return dv_safetensors_note(checkpoint->file, name);
+    return dv_array_file_note(checkpoint->file, name);
 }
 
 static bool begins_with(const char *text, const char *prefix) {
@@ -58,8 +58,8 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 static int has_arrays(const dv_checkpoint *checkpoint, const char *prefix) {
-    const dv_safetensor *tensor;
-    for (size_t i = 0; (tensor = dv_safetensors_at(checkpoint->file, i)) != NULL; i++)
+    const dv_array *tensor;
+    for (size_t i = 0; (tensor = dv_array_file_at(checkpoint->file, i)) != NULL; i++)
         if (begins_with(tensor->name, prefix))
             return 1;
     return 0;
@@ -107,7 +107,7 @@ static bool left_out(const comparison *c, const char *name) {
     return c->except != NULL && c->except[0] != '\0' && begins_with(name, c->except);
 }
 
-static bool same_shape(const dv_safetensor *tensor, const dv_run_parameter *parameter) {
+static bool same_shape(const dv_array *tensor, const dv_run_parameter *parameter) {
     if (tensor->rank != parameter->rank)
         return false;
     for (int d = 0; d < tensor->rank; d++)
@@ -117,16 +117,16 @@ static bool same_shape(const dv_safetensor *tensor, const dv_run_parameter *para
 }
 
 /* The file's array of this name, which is left in `name` with its prefix. */
-static const dv_safetensor *find_array(const comparison *c, const char *prefix, const dv_run_parameter *parameter,
-                                       char name[NAME_BYTES]) {
+static const dv_array *find_array(const comparison *c, const char *prefix, const dv_run_parameter *parameter,
+                                  char name[NAME_BYTES]) {
     snprintf(name, NAME_BYTES, "%s%s", prefix, parameter->name);
-    const dv_safetensor *tensor = dv_safetensors_find(c->checkpoint->file, name);
-    return tensor == NULL && c->averages ? dv_safetensors_find(c->checkpoint->file, parameter->name) : tensor;
+    const dv_array *tensor = dv_array_file_find(c->checkpoint->file, name);
+    return tensor == NULL && c->averages ? dv_array_file_find(c->checkpoint->file, parameter->name) : tensor;
 }
 
 static void compare_one(comparison *c, const char *prefix, const dv_run_parameter *parameter) {
     char name[NAME_BYTES], text[TEXT_BYTES], is[SHAPE_BYTES], wanted[SHAPE_BYTES];
-    const dv_safetensor *tensor = find_array(c, prefix, parameter, name);
+    const dv_array *tensor = find_array(c, prefix, parameter, name);
     shape_text(parameter->rank, parameter->shape, wanted);
     if (tensor == NULL) {
         snprintf(text, sizeof text, "missing: %s %s", name, wanted);
@@ -160,9 +160,9 @@ static bool is_of_training(const char *name) {
 }
 
 static void find_unexpected(comparison *c) {
-    const dv_safetensor *tensor;
+    const dv_array *tensor;
     char text[TEXT_BYTES], is[SHAPE_BYTES];
-    for (size_t i = 0; (tensor = dv_safetensors_at(c->checkpoint->file, i)) != NULL; i++) {
+    for (size_t i = 0; (tensor = dv_array_file_at(c->checkpoint->file, i)) != NULL; i++) {
         if (is_of_training(tensor->name) || left_out(c, tensor->name) || is_in_run(c, tensor->name))
             continue;
         snprintf(text, sizeof text, "unexpected: %.200s %s", tensor->name, shape_text(tensor->rank, tensor->shape, is));
@@ -187,7 +187,7 @@ static dv_status conclude(const comparison *c, dv_error *error) {
 static dv_status read_one(const comparison *c, const char *prefix, const dv_run_parameter *parameter, float *array,
                           dv_error *error) {
     char name[NAME_BYTES];
-    return dv_safetensors_read(c->checkpoint->file, find_array(c, prefix, parameter, name), array, error);
+    return dv_array_file_read(c->checkpoint->file, find_array(c, prefix, parameter, name), array, error);
 }
 
 static dv_status read_arrays(const comparison *c, const dv_checkpoint_part *part, dv_error *error) {

@@ -114,7 +114,7 @@ static const dv_option rows[] = {
     {"seed", "N", "of weights, order and rounding", DV_UNSIGNED_AT(dv_options, seed), .preset = "1"},
     {"init-weights", NULL, "how weights begin: as is usual for the model, or as PyTorch's layers do",
      DV_WORD_AT(dv_options, init_weights, initialisations), .preset = "model"},
-    {"init", "FILE", "weights to begin with (safetensors)", COPY(init)},
+    {"init", "FILE", "weights to begin with: safetensors, or PyTorch's .pth", COPY(init)},
     {"init-except", "PREFIX", "but not those whose names begin like this", COPY(init_except)},
     {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, DV_MAX_THREADS), .preset = "0"},
     {"save-minutes", "M", "save at least so often; 0 for after epochs alone", NUMBER(save_minutes, 0, 10000),

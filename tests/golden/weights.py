@@ -4,8 +4,8 @@
 Usage: weights.py PROGRAM [FOLDER] [--networks NAME...] [--trained], with FOLDER as `folder:FOLDER` takes it: train/ and
 val/ with a folder a class. Without one, a few PNG images are made up.
 
-For each network: torchvision's random weights, with running statistics of these images, perturbed, go into a safetensors
-file; `division eval` and PyTorch test them on the images of val/, and on those of train/ if there is a FOLDER. With
+For each network: torchvision's random weights, with running statistics of these images, perturbed, go into a file, in
+one after the other of the forms that there are: safetensors, and both of torch.save; `division eval` and PyTorch test them on the images of val/, and on those of train/ if there is a FOLDER. With
 --trained, `division train --init` trains them for an epoch as well, PyTorch loads what it saved, and both test that. Losses
 must agree within 1e-5 of their size, and top-1 exactly. Needs torch and torchvision; tests/torchvision.sh calls it where
 they are.
@@ -48,6 +48,22 @@ def save(state, path):
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def save_zip(state, path):
+    """Writes it as torch.save does, inside of a checkpoint of a DataParallel."""
+    names = {"module." + name: tensor for name, tensor in state.items()}
+    torch.save({"epoch": 1, "state_dict": names}, path)
+
+
+def save_legacy(state, path):
+    """Writes it as torch.save did before version 1.6, with the strides of channels last."""
+    mixed = {name: tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+             for name, tensor in state.items()}
+    torch.save(mixed, path, _use_new_zipfile_serialization=False)
+
+
+FORMS = [save, save_zip, save_legacy]
 
 
 def load(path, names):
@@ -177,10 +193,10 @@ def main():
         splits, side = (SPLITS, 224) if given.folder else (["test"], 96)
         data = {split: read_images(folder, split, side) for split in splits}
         classes = len(os.listdir(os.path.join(folder, "train")))
-        for name in given.networks:
+        for number, name in enumerate(given.networks):
             model = make_model(name, classes, data["test"][0])
-            path = os.path.join(temporary, f"{name}.safetensors")
-            save(model.state_dict(), path)
+            path = os.path.join(temporary, f"{name}.weights")
+            FORMS[number % len(FORMS)](model.state_dict(), path)
             fine &= compare(f"{name}, torchvision's", model, given.program, path, folder, data, "--model", name)
             if given.trained:
                 path = train(name, model, given.program, path, folder, side, os.path.join(temporary, name))
