@@ -13,6 +13,7 @@
 #include <division/options.h>
 #include <division/packed.h>
 #include <division/parallel.h>
+#include <division/predictor.h>
 #include <division/recipe.h>
 #include <division/synthetic.h>
 #include <division/tools/json.h>
@@ -298,6 +299,27 @@ static void training(void **state) {
     network_free(n);
 }
 
+static void predictions(const char *path, const dv_checkpoint *checkpoint) {
+    dv_predictor *predictor;
+    dv_predictor_options options = dv_predictor_options_default();
+    options.model = "resnet20";
+    options.classes = 10;
+    options.side = options.resize = 16;
+    options.normalise = "0.5+0.5+0.5/0.5+0.5+0.5";
+    refuses(dv_predictor_open(NULL, &options, &predictor, &error));
+    refuses(dv_predictor_open(path, &options, NULL, &error));
+    refuses(dv_predictor_new(NULL, &options, &predictor, &error));
+    refuses(dv_predictor_new(checkpoint, &options, NULL, &error));
+    assert_ok(dv_predictor_new(checkpoint, &options, &predictor, &error));
+    refuses(dv_predictor_read(NULL, 0, path, &error));
+    refuses(dv_predictor_read(predictor, 0, NULL, &error));
+    refuses(dv_predictor_read_bytes(NULL, 0, path, 1, &error));
+    refuses(dv_predictor_read_bytes(predictor, 0, NULL, 1, &error));
+    refuses(dv_predictor_predict(NULL, 1, &error));
+    dv_predictor_close(predictor);
+    dv_predictor_close(NULL);
+}
+
 static void checkpoints_and_folders(void **state) {
     network n = network_new();
     char path[FOLDER_PATH_BYTES], run_path[FOLDER_PATH_BYTES], text[DV_EPOCH_JSON_BYTES];
@@ -315,6 +337,8 @@ static void checkpoints_and_folders(void **state) {
     assert_ok(dv_checkpoint_write(path, &content, &error));
     refuses(dv_checkpoint_open(NULL, &checkpoint, &error));
     refuses(dv_checkpoint_open(path, NULL, &error));
+    refuses(dv_checkpoint_open_weights(NULL, &checkpoint, &error));
+    refuses(dv_checkpoint_open_weights(path, NULL, &error));
     assert_ok(dv_checkpoint_open(path, &checkpoint, &error));
     refuses(dv_checkpoint_load(NULL, &choice, n.run, NULL, NULL, &error));
     refuses(dv_checkpoint_load(checkpoint, NULL, n.run, NULL, NULL, &error));
@@ -322,6 +346,7 @@ static void checkpoints_and_folders(void **state) {
     refuses(dv_checkpoint_resume(NULL, n.run, &at, NULL, NULL, &error));
     refuses(dv_checkpoint_resume(checkpoint, NULL, &at, NULL, NULL, &error));
     refuses(dv_checkpoint_resume(checkpoint, n.run, NULL, NULL, NULL, &error));
+    predictions(path, checkpoint);
     dv_checkpoint_close(checkpoint);
     dv_checkpoint_close(NULL);
 
@@ -364,6 +389,9 @@ static void data(void **state) {
     refuses(dv_dataset_load(NULL, DV_TEST, 0, images, labels, &error));
     refuses(dv_dataset_load(n.data, DV_TEST, 0, NULL, labels, &error));
     refuses(dv_dataset_load(n.data, DV_TEST, 0, images, NULL, &error));
+    refuses(dv_dataset_image_name(NULL, DV_TEST, 0, text, sizeof text, &error));
+    refuses(dv_dataset_image_name(n.data, DV_TEST, 0, NULL, sizeof text, &error));
+    assert_int_equal(dv_image_is_named(NULL), 0);
     refuses(dv_augmentation_parse(NULL, &augmentation, &error));
     refuses(dv_augmentation_parse("none", NULL, &error));
     refuses(dv_image_normalisation_parse(NULL, &normalisation, &error));

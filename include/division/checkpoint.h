@@ -51,6 +51,12 @@ typedef struct dv_checkpoint dv_checkpoint;
 DV_API dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_error *error);
 DV_API void dv_checkpoint_close(dv_checkpoint *checkpoint);
 
+/* The same of a file or of the folder of a training: its best weights, or the last ones where there are no best. */
+DV_API dv_status dv_checkpoint_open_weights(const char *path, dv_checkpoint **checkpoint, dv_error *error);
+
+/* The file that it was opened from; lives as long as the checkpoint is open. */
+DV_API const char *dv_checkpoint_path(const dv_checkpoint *checkpoint);
+
 /* A note of a checkpoint, or NULL; it lives as long as the checkpoint is open. */
 DV_API const char *dv_checkpoint_note(const dv_checkpoint *checkpoint, const char *name);
 

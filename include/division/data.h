@@ -52,6 +52,14 @@ DV_API dv_status dv_dataset_label(const dv_dataset *dataset, dv_split split, siz
 DV_API dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image,
                                  int32_t *label, dv_error *error);
 
+/* What people call an image, as "val/cat/1.jpg", or its number where it has no name, into `name` [bytes], cut off where
+ * it does not fit. */
+DV_API dv_status dv_dataset_image_name(const dv_dataset *dataset, dv_split split, size_t index, char *name,
+                                       size_t bytes, dv_error *error);
+
+/* 1 if the name of a file ends as those of images do that can be read: data sets of folders take no others. */
+DV_API int dv_image_is_named(const char *name);
+
 /* The kinds there are: how to write one, and a line of help, of the index-th, or NULL past the last. */
 DV_API const char *dv_dataset_usage_at(size_t index);
 DV_API const char *dv_dataset_help_at(size_t index);

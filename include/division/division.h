@@ -1,12 +1,10 @@
 /* All of libdivision that is promised, in one header. The folder `tools` is not: what is there belongs to the program.
  *
  *     version, status, threads, info      what the library is, how its functions fail, how many threads they use
- *     codec, packed, synthetic            maps of activations in few bits, the same for other languages; maps to try that with
- *     graph, layers, models               networks: building, planning, running
- *     data                                labelled images and batches of them
- *     train, checkpoint, folder, recipe   training, its files, and files of its options
- *     optimizer                           how parameters follow their gradients
- *     option, options, training           options by name; a training from them to its folder
+ *     codec, packed, synthetic            maps of activations in few bits, the same for other languages; maps to try
+ * that with graph, layers, models               networks: building, planning, running data labelled images and batches
+ * of them train, checkpoint, folder, recipe   training, its files, and files of its options optimizer how parameters
+ * follow their gradients option, options, training           options by name; a training from them to its folder
  *     parallel                            processes on several machines that train together
  *
  * - Threads, fork, freeing: The rules stand at the top of each header. */
@@ -27,6 +25,7 @@
 #include <division/options.h>
 #include <division/packed.h>
 #include <division/parallel.h>
+#include <division/predictor.h>
 #include <division/recipe.h>
 #include <division/status.h>
 #include <division/synthetic.h>

@@ -160,6 +160,14 @@ const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]) {
     return text;
 }
 
+char *cli_class_text(const char *name, size_t label, char text[CLI_CLASS_TEXT]) {
+    if (name != NULL)
+        snprintf(text, CLI_CLASS_TEXT, "%s", name);
+    else
+        snprintf(text, CLI_CLASS_TEXT, "%zu", label);
+    return dv_printable(text);
+}
+
 const char *cli_left_text(double seconds, char text[CLI_LEFT_TEXT]) {
     text[0] = '\0';
     if (!(seconds >= 0 && seconds < 1e8))

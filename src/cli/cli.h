@@ -55,6 +55,10 @@ void cli_describe(const cli_section *sections, char *text, size_t bytes);
 enum { CLI_BYTES_TEXT = 32 };
 const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]);
 
+/* What to call a class: its name, or its number where that is NULL. Returns `text`. */
+enum { CLI_CLASS_TEXT = 128 };
+char *cli_class_text(const char *name, size_t label, char text[CLI_CLASS_TEXT]);
+
 /* "  1:02:03 left", "  4:05 left", or nothing if that is not known. Returns `text`. */
 enum { CLI_LEFT_TEXT = 32 };
 const char *cli_left_text(double seconds, char text[CLI_LEFT_TEXT]);
@@ -79,6 +83,7 @@ int cli_methods(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_eval(int argc, char **argv);
+int cli_predict(int argc, char **argv);
 int cli_codec(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_data(int argc, char **argv);

@@ -1,15 +1,15 @@
 /* division data show: what a data set has, and a sheet of images as training sees them. */
 #include "cli.h"
 #include "options.h"
+#include "sheet.h"
 
 #include <division/data.h>
-#include <division/tools/picture.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 6, CAPTION = DV_TEXT_HEIGHT + 3, FEW_CLASSES = 20, LEAST_TILE = 96 };
+enum { FEW_CLASSES = 20, TILE = 96 };
 
 static const char *const splits[] = {"train", "test", NULL};
 
@@ -34,16 +34,6 @@ static dv_status count_split(const dv_dataset *data, dv_split split, size_t *cou
     return DV_OK;
 }
 
-/* What to call a class: its name, or its number. */
-static const char *class_text(const dv_dataset *data, size_t label, char text[64]) {
-    const char *name = dv_dataset_class_name(data, label);
-    if (name != NULL)
-        snprintf(text, 64, "%.60s", name);
-    else
-        snprintf(text, 64, "%zu", label);
-    return dv_printable(text);
-}
-
 static void print_range(const char *split, const size_t *counts, size_t classes) {
     size_t least = counts[0], most = counts[0];
     for (size_t i = 1; i < classes; i++) {
@@ -55,7 +45,7 @@ static void print_range(const char *split, const size_t *counts, size_t classes)
 
 static void print_classes(const settings *chosen, const dv_dataset *data, const size_t *train, const size_t *test) {
     size_t classes = dv_dataset_describe(data).classes;
-    char text[64];
+    char text[CLI_CLASS_TEXT];
     if (classes > FEW_CLASSES && !chosen->all_classes) {
         print_range("train", train, classes);
         print_range("test", test, classes);
@@ -63,7 +53,7 @@ static void print_classes(const settings *chosen, const dv_dataset *data, const 
     }
     printf("%6s  %8s  %8s  %s\n", "label", "train", "test", "class");
     for (size_t i = 0; i < classes; i++)
-        printf("%6zu  %8zu  %8zu  %s\n", i, train[i], test[i], class_text(data, i, text));
+        printf("%6zu  %8zu  %8zu  %s\n", i, train[i], test[i], cli_class_text(dv_dataset_class_name(data, i), i, text));
 }
 
 static dv_status count(const settings *chosen, const dv_dataset *data, dv_error *error) {
@@ -85,35 +75,20 @@ static dv_status count(const settings *chosen, const dv_dataset *data, dv_error 
 
 /* ---- the sheet ----------------------------------------------------------------------------- */
 
-typedef struct sheet {
+typedef struct shown {
     dv_loader *loader;
-    size_t images, side, zoom, columns, rows;
+    size_t images, side;
     size_t found;    /* images that there are */
     uint8_t *pixels; /* [images][side][side][3] */
     int32_t *labels;
-    dv_picture picture;
-} sheet;
-
-static void draw(const dv_dataset *data, sheet *to, size_t index) {
-    size_t width = to->side * to->zoom + GAP, height = width + CAPTION;
-    size_t x = GAP + index % to->columns * width, y = GAP + index / to->columns * height;
-    char text[64];
-    dv_picture_draw_image(&to->picture, x, y,
-                          (const dv_colour *)(const void *)(to->pixels + index * to->side * to->side * 3), to->side,
-                          to->side, to->zoom);
-    class_text(data, (size_t)to->labels[index], text);
-    size_t fits = to->side * to->zoom / DV_TEXT_WIDTH;
-    if (fits < sizeof text)
-        text[fits] = '\0';
-    dv_picture_text(&to->picture, x, y + to->side * to->zoom + 3, text, 1, DV_BLACK);
-}
+} shown;
 
 static void warn(void *context, const char *text) {
     (void)context;
     cli_fail("%s", text);
 }
 
-static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to, dv_error *error) {
+static dv_status load(const settings *chosen, const dv_dataset *data, shown *to, dv_error *error) {
     dv_loader_options options = {.split = (dv_split)chosen->split,
                                  .batch = to->images,
                                  .seed = chosen->seed,
@@ -132,24 +107,28 @@ static dv_status load(const settings *chosen, const dv_dataset *data, sheet *to,
     return dv_loader_fill_bytes(to->loader, chosen->epoch, 0, to->pixels, to->labels, &to->found, error);
 }
 
-static dv_status paint(const settings *chosen, const dv_dataset *data, sheet *to, dv_error *error) {
-    size_t tile = to->side * to->zoom;
-    dv_status status = dv_picture_new(&to->picture, GAP + to->columns * (tile + GAP),
-                                      GAP + to->rows * (tile + CAPTION + GAP), DV_WHITE, error);
+static dv_status paint(const settings *chosen, const dv_dataset *data, const shown *from, dv_error *error) {
+    const sheet_layout layout = {
+        .images = from->images, .columns = (size_t)chosen->columns, .side = from->side, .tile = TILE, .text_zoom = 1};
+    sheet made;
+    char text[CLI_CLASS_TEXT];
+    dv_status status = sheet_new(&layout, &made, error);
     if (status != DV_OK)
         return status;
-    for (size_t i = 0; i < to->found; i++)
-        draw(data, to, i);
-    status = dv_picture_write(&to->picture, chosen->png, error);
-    dv_picture_free(&to->picture);
+    for (size_t i = 0; i < from->found; i++) {
+        size_t label = (size_t)from->labels[i];
+        sheet_card card = {.pixels = from->pixels + i * from->side * from->side * 3,
+                           .caption = cli_class_text(dv_dataset_class_name(data, label), label, text)};
+        sheet_draw(&made, i, &card);
+    }
+    status = dv_picture_write(&made.picture, chosen->png, error);
+    sheet_free(&made);
     return status;
 }
 
 static dv_status make_sheet(const settings *chosen, const dv_dataset *data, dv_error *error) {
-    sheet made = {.images = (size_t)chosen->images, .columns = (size_t)chosen->columns};
+    shown made = {.images = (size_t)chosen->images};
     made.side = chosen->side > 0 ? (size_t)chosen->side : dv_dataset_describe(data).side;
-    made.zoom = made.side < LEAST_TILE ? (LEAST_TILE + made.side - 1) / made.side : 1;
-    made.rows = (made.images + made.columns - 1) / made.columns;
     dv_status status = load(chosen, data, &made, error);
     if (status == DV_OK)
         status = paint(chosen, data, &made, error);

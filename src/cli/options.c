@@ -135,6 +135,17 @@ static int check_operands(const cli_usage *usage, const cli_operands *operands) 
     return CLI_CONTINUE;
 }
 
+/* Without room for all there may be one too many, for check_operands to name. */
+static void add_operand(const cli_usage *usage, const char *argument, cli_operands *found) {
+    if (usage->all_operands != NULL)
+        usage->all_operands[found->count] = argument;
+    else if (found->count > CLI_MAX_OPERANDS)
+        return;
+    if (found->count <= CLI_MAX_OPERANDS)
+        found->at[found->count] = argument;
+    found->count++;
+}
+
 int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *operands) {
     cli_operands found = {0};
     int options_ended = 0;
@@ -147,8 +158,8 @@ int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *opera
         } else if (!options_ended && argv[i][0] == '-' && argv[i][1] != '\0') {
             if (parse_option(usage, argc, argv, &i, &error) != DV_OK)
                 return cli_wrong_call("--%s", error.text);
-        } else if (found.count <= CLI_MAX_OPERANDS) { /* one too many, for check_operands to name */
-            found.at[found.count++] = argv[i];
+        } else {
+            add_operand(usage, argv[i], &found);
         }
     }
     if (operands != NULL)

@@ -57,10 +57,11 @@ typedef struct cli_usage {
     const char *summary;                    /* what the command does: full sentences, lines that end with \n */
     const char *details;                    /* printed below the options, or NULL */
     const dv_option *options;               /* the table */
-    int minimum_operands, maximum_operands; /* at most CLI_MAX_OPERANDS */
+    int minimum_operands, maximum_operands; /* at most CLI_MAX_OPERANDS, unless there is room for all */
+    const char **all_operands;              /* [argc], the caller's, for commands that take any number; or NULL */
 } cli_usage;
 
-/* The arguments that are no options, in their order. */
+/* The arguments that are no options, in their order: the first of them, and all in the room of the usage. */
 enum { CLI_MAX_OPERANDS = 64 };
 typedef struct cli_operands {
     int count;

@@ -4,6 +4,7 @@
 #include "base/option_text.h"
 #include "base/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const dv_dataset_kind *const kinds[] = {
@@ -65,6 +66,13 @@ static dv_status show(const dv_dataset *dataset, dv_split split, size_t index, u
     return status;
 }
 
+void dv_dataset_name_image(const dv_dataset *dataset, dv_split split, size_t index, char name[DV_IMAGE_NAME_BYTES]) {
+    if (dataset->kind->name_image != NULL)
+        dataset->kind->name_image(dataset, split, index, name);
+    else
+        snprintf(name, DV_IMAGE_NAME_BYTES, "image %zu", index);
+}
+
 static dv_status check_index(const dv_dataset *dataset, dv_split split, size_t index, dv_error *error) {
     size_t count = split == DV_TRAIN || split == DV_TEST ? dataset->shape.images[split] : 0;
     if (index < count)
@@ -77,6 +85,17 @@ dv_status dv_dataset_label(const dv_dataset *dataset, dv_split split, size_t ind
     DV_NEED(label);
     DV_TRY(check_index(dataset, split, index, error));
     return dataset->kind->label(dataset, split, index, label, error);
+}
+
+dv_status dv_dataset_image_name(const dv_dataset *dataset, dv_split split, size_t index, char *name, size_t bytes,
+                                dv_error *error) {
+    char text[DV_IMAGE_NAME_BYTES];
+    DV_NEED(dataset);
+    DV_NEED(name);
+    DV_TRY(check_index(dataset, split, index, error));
+    dv_dataset_name_image(dataset, split, index, text);
+    snprintf(name, bytes, "%s", text);
+    return DV_OK;
 }
 
 dv_status dv_dataset_load(const dv_dataset *dataset, dv_split split, size_t index, uint8_t *image, int32_t *label,

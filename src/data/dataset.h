@@ -46,6 +46,9 @@ struct dv_dataset {
     char **class_names;                   /* [classes]; NULL: there are none. The kind's own. */
 };
 
+/* What people call an image, its number if its kind has no names. */
+void dv_dataset_name_image(const dv_dataset *dataset, dv_split split, size_t index, char name[DV_IMAGE_NAME_BYTES]);
+
 /* The mean and deviation of ImageNet's training images, for photographs of any kind. */
 #define DV_PHOTOGRAPHS                                                      \
     {                                                                       \

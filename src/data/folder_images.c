@@ -52,6 +52,10 @@ static bool ends_like_an_image(const char *name) {
     return false;
 }
 
+int dv_image_is_named(const char *name) {
+    return name != NULL && ends_like_an_image(name);
+}
+
 static int is_named_image(const struct dirent *entry) {
     return entry->d_name[0] != '.' && ends_like_an_image(entry->d_name);
 }

@@ -3,10 +3,10 @@
  * Images are made as bytes, by workers ahead of the trainer or by its own threads (prefetch.c); what they are depends
  * on seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
  * that numbers do. */
-#include "base/float16.h"
 #include "base/status.h"
 #include "data/augmentation.h"
 #include "data/normalisation.h"
+#include "data/normaliser.h"
 #include "data/prefetch.h"
 
 #include <math.h>
@@ -14,23 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LEVELS = 256,
-    RUN = 16 * DV_DATA_CHANNELS,
-    MOST_SIDE = 1024,
-    MOST_RESIZE = 2048,
-    MOST_WORKERS = 256,
-    MOST_PREFETCH = 64
-};
+enum { MOST_SIDE = 1024, MOST_RESIZE = 2048, MOST_WORKERS = 256, MOST_PREFETCH = 64 };
 
 struct dv_loader {
     dv_prefetch_options options;
     dv_prefetch *prefetch;
-    size_t elements;                                /* of an image */
-    uint8_t *known;                                 /* a bit for each image that is known to be corrupt */
-    size_t corrupt;                                 /* how many those are */
-    float mean[RUN], scale[RUN];                    /* of a run of elements, channel after channel */
-    uint16_t normal_bf16[DV_DATA_CHANNELS][LEVELS]; /* what each byte becomes */
+    size_t elements; /* of an image */
+    uint8_t *known;  /* a bit for each image that is known to be corrupt */
+    size_t corrupt;  /* how many those are */
+    dv_normaliser normaliser;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -119,18 +111,6 @@ int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_options *
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-static void fill_tables(dv_loader *loader) {
-    const dv_image_normalisation *by = &loader->options.loader.normalisation;
-    for (size_t i = 0; i < RUN; i++) {
-        loader->mean[i] = 255 * (float)by->mean[i % DV_DATA_CHANNELS];
-        loader->scale[i] = 1 / (255 * (float)by->deviation[i % DV_DATA_CHANNELS]);
-    }
-    for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
-        for (int level = 0; level < LEVELS; level++)
-            loader->normal_bf16[channel][level] =
-                dv_bf16_nearest(((float)level - loader->mean[channel]) * loader->scale[channel]);
-}
-
 size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options) {
     dv_prefetch_options resolved = resolve(dataset, options);
     return sizeof(dv_loader) + resolved.images / 8 + 1 + dv_prefetch_bytes(&resolved);
@@ -158,7 +138,7 @@ dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *opti
     made->options = resolved;
     made->known = known;
     made->elements = resolved.loader.side * resolved.loader.side * DV_DATA_CHANNELS;
-    fill_tables(made);
+    dv_normaliser_init(&made->normaliser, &resolved.loader.normalisation);
     *loader = made;
     return DV_OK;
 }
@@ -211,36 +191,14 @@ static dv_status inspect(dv_loader *loader, const dv_slot *slot, dv_error *error
     return DV_OK;
 }
 
-/* In runs of whole vectors, over which the channels repeat. */
-static void normalise_f32(const dv_loader *loader, const uint8_t *restrict bytes, float *restrict dst) {
-    size_t i = 0;
-    for (; i + RUN <= loader->elements; i += RUN)
-        for (size_t k = 0; k < RUN; k++)
-            dst[i + k] = ((float)bytes[i + k] - loader->mean[k]) * loader->scale[k];
-    for (size_t k = 0; i + k < loader->elements; k++)
-        dst[i + k] = ((float)bytes[i + k] - loader->mean[k]) * loader->scale[k];
-}
-
-static void normalise_bf16(const dv_loader *loader, const uint8_t *restrict bytes, uint16_t *restrict dst) {
-    for (size_t i = 0; i < loader->elements; i += DV_DATA_CHANNELS)
-        for (size_t channel = 0; channel < DV_DATA_CHANNELS; channel++)
-            dst[i + channel] = loader->normal_bf16[channel][bytes[i + channel]];
-}
-
-/* Writes an image's bytes [elements] as numbers, at its place of the batch. */
-static void normalise(const dv_loader *loader, const uint8_t *bytes, size_t place, void *images) {
-    if (loader->options.loader.type == DV_F32)
-        normalise_f32(loader, bytes, (float *)images + place * loader->elements);
-    else
-        normalise_bf16(loader, bytes, (uint16_t *)images + place * loader->elements);
-}
-
 /* Writes a batch as numbers. */
 static void write_batch(const dv_loader *loader, const dv_slot *slot, void *images, int32_t *labels) {
+    dv_type type = loader->options.loader.type;
 #pragma omp parallel for schedule(static) if (loader->options.loader.workers == 0)
     for (size_t place = 0; place < slot->count; place++) {
         labels[place] = slot->labels[place];
-        normalise(loader, slot->bytes + place * loader->elements, place, images);
+        dv_normaliser_write(&loader->normaliser, type, slot->bytes + place * loader->elements, loader->elements,
+                            (char *)images + place * loader->elements * dv_type_bytes(type));
     }
 }
 

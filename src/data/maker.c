@@ -3,7 +3,6 @@
 
 #include "base/status.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,10 +86,7 @@ static dv_status name(const dv_maker *maker, size_t index, dv_status status, dv_
     char text[DV_IMAGE_NAME_BYTES];
     if (status == DV_OK || error == NULL)
         return status;
-    if (maker->data->kind->name_image != NULL)
-        maker->data->kind->name_image(maker->data, maker->split, index, text);
-    else
-        snprintf(text, sizeof text, "image %zu", index);
+    dv_dataset_name_image(maker->data, maker->split, index, text);
     return dv_fail(error, status, "%s: %.*s", text, (int)(sizeof error->text - strlen(text) - 3), error->text);
 }
 

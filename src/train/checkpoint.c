@@ -5,10 +5,14 @@
 #include "base/status.h"
 #include "train/array_file.h"
 
+#include <division/folder.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { NAME_BYTES = 256, TEXT_BYTES = 640, SHAPE_BYTES = 128 };
 
@@ -34,6 +38,27 @@ dv_status dv_checkpoint_open(const char *path, dv_checkpoint **checkpoint, dv_er
     else
         dv_checkpoint_close(made);
     return status;
+}
+
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+dv_status dv_checkpoint_open_weights(const char *path, dv_checkpoint **checkpoint, dv_error *error) {
+    char found[DV_PATH_BYTES];
+    DV_NEED(path);
+    if (!is_folder(path))
+        return dv_checkpoint_open(path, checkpoint, error);
+    if (snprintf(found, sizeof found, "%s/" DV_FOLDER_BEST, path) >= (int)sizeof found)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "a path of %zu characters: use a shorter one", strlen(path));
+    if (access(found, F_OK) != 0)
+        snprintf(found, sizeof found, "%s/" DV_FOLDER_LAST, path);
+    return dv_checkpoint_open(found, checkpoint, error);
+}
+
+const char *dv_checkpoint_path(const dv_checkpoint *checkpoint) {
+    return checkpoint->path;
 }
 
 void dv_checkpoint_close(dv_checkpoint *checkpoint) {
