@@ -83,7 +83,8 @@ static const dv_train_state some_state = {.step = 17,
                                           .all_images = 1ull << 60,
                                           .all_seconds = 1e300,
                                           .training_seconds = 5e-324,
-                                          .best_top1 = 61.8};
+                                          .best_top1 = 61.8,
+                                          .best_epoch = 4};
 
 static dv_checkpoint *open_checkpoint(const char *path) {
     dv_checkpoint *checkpoint = NULL;

@@ -229,6 +229,38 @@ static void test_goes_on(void **state) {
     fixture_free(whole);
 }
 
+/* Training ends when so many epochs brought no better test; a training that was interrupted ends at the same epoch. */
+static void test_patience(void **state) {
+    (void)state;
+    fixture *whole = fixture_new("none"), *first = fixture_new("none"), *second = fixture_new("none");
+    dv_options options = whole->options;
+    options.schedule.rate = 0; /* only running statistics move, and then nothing is better any more */
+    options.epochs = 50;
+    options.patience = 2;
+    whole->options = first->options = second->options = options;
+    train(whole);
+    uint64_t epochs = dv_train_state_epochs(&whole->state);
+    assert_true(epochs < 50 && epochs == whole->state.best_epoch + 2 && !whole->result.stopped);
+    assert_true(dv_train_lost_patience(&whole->state, &options) && dv_train_is_finished(&whole->state, &options));
+    first->stop_at = whole->steps - 5;
+    train(first);
+    assert_true(first->result.stopped && !dv_train_lost_patience(&first->state, &options));
+    copy_state(first, second);
+    train(second);
+    assert_int_equal(second->steps, 5);
+    assert_same(whole, second);
+    assert_int_equal(second->state.best_epoch, whole->state.best_epoch);
+    options.patience = 3; /* more of it goes on */
+    assert_false(dv_train_is_finished(&whole->state, &options));
+    options.patience = 2;
+    options.test_every = epochs + 1; /* that epoch would not have been tested */
+    assert_false(dv_train_lost_patience(&whole->state, &options));
+    assert_false(dv_train_lost_patience(NULL, &options) || dv_train_lost_patience(&whole->state, NULL));
+    fixture_free(whole);
+    fixture_free(first);
+    fixture_free(second);
+}
+
 /* A fixture whose plan is what the options ask for. */
 static fixture *fixture_planned(const dv_options *options) {
     fixture *f = fixture_new("division");
@@ -627,6 +659,7 @@ int main(void) {
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_patience),
         cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_last_batch),
         cmocka_unit_test(test_images_weigh_the_same),

@@ -147,6 +147,7 @@ typedef struct dv_options {
                                those there are, and each of its images has the same weight; 0 */
     size_t epochs;          /* 1 to 100000; 10 */
     size_t test_every;      /* test after every so many epochs, and after the last; 1 */
+    size_t patience;        /* stop after so many epochs without a better test; 0: never; 0 */
     uint64_t steps;         /* stop after so many steps of the optimizer in all; 0: never */
     double save_minutes;    /* save at least so often, not only after each epoch; 0: after epochs alone; 10 */
     uint64_t seed;          /* of weights, order and rounding; 1 */
@@ -194,6 +195,7 @@ typedef struct dv_train_state {
     uint64_t all_images;                  /* since the start of training */
     double all_seconds, training_seconds; /* likewise, with tests and without */
     double best_top1;                     /* of the tests so far; NaN: there was none */
+    uint64_t best_epoch;                  /* of that test, from 1; 0: there was none, or it is not known */
 } dv_train_state;
 
 /* The state before the first step. */
@@ -272,6 +274,9 @@ DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);
 /* True if a training with these options has nothing left to do, neither a step nor a test. False for a state that was
  * not trained yet. */
 DV_API int dv_train_is_finished(const dv_train_state *state, const dv_options *options);
+
+/* True if that is because so many epochs were without a better test as `patience` says. */
+DV_API int dv_train_lost_patience(const dv_train_state *state, const dv_options *options);
 
 #ifdef __cplusplus
 }

@@ -76,7 +76,11 @@ void train_screen_left_out(train_screen *screen, const dv_training *training) {
 
 void train_screen_resume(train_screen *screen, const dv_training *training) {
     const dv_train_state *state = dv_training_state(training);
-    if (dv_train_is_finished(state, dv_training_options(training)))
+    if (dv_train_lost_patience(state, dv_training_options(training)))
+        cli_live_print(&screen->line,
+                       "nothing is left to do: the last %llu epochs were not better; more --patience goes on",
+                       (unsigned long long)(dv_train_state_epochs(state) - state->best_epoch));
+    else if (dv_train_is_finished(state, dv_training_options(training)))
         cli_live_print(&screen->line,
                        "nothing is left to do: steps done: %llu; epochs complete: %llu; more --epochs or --steps go on",
                        (unsigned long long)state->step, (unsigned long long)dv_train_state_epochs(state));
@@ -135,6 +139,9 @@ void train_screen_end(train_screen *screen, const dv_training *training) {
     double best = dv_training_state(training)->best_top1;
     size_t bytes = plan.planned + dv_training_loading_bytes(training);
     char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
+    if (dv_train_lost_patience(dv_training_state(training), dv_training_options(training)))
+        cli_live_print(&screen->line, "stopped early: no better test in %zu epochs (--patience)",
+                       dv_training_options(training)->patience);
     if (!isnan(best))
         cli_live_print(&screen->line, "best test top-1 %.2f %%", best);
     cli_live_print(&screen->line, "planned %s, activations %s, peak %s resident",

@@ -38,7 +38,7 @@ typedef struct dv_state_field {
     int is_new;    /* earlier checkpoints do not have it */
 } dv_state_field;
 
-enum { DV_STATE_FIELDS = 13 };
+enum { DV_STATE_FIELDS = 14 };
 extern const dv_state_field dv_state_fields[DV_STATE_FIELDS];
 
 #endif

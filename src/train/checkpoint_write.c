@@ -30,6 +30,7 @@ const dv_state_field dv_state_fields[DV_STATE_FIELDS] = {
     FIELD(best_top1, 1),
     NEW_FIELD(step_images, 0),
     NEW_FIELD(data_images, 0),
+    NEW_FIELD(best_epoch, 0),
 };
 
 /* ---- parts --------------------------------------------------------------------------------- */

@@ -77,6 +77,8 @@ static const dv_option rows[] = {
      DV_FLAG_AT(dv_options, drop_last), .preset = "no"},
     {"epochs", "N", "passes over the data", COUNT(epochs, 1, 100000), .preset = "10"},
     {"test-every", "N", "test after every N epochs, and after the last", COUNT(test_every, 1, 100000), .preset = "1"},
+    {"patience", "N", "stop after so many epochs without a better test; 0 for never", COUNT(patience, 0, 100000),
+     .preset = "0"},
     {"steps", "N", "stop after so many steps; 0 for never", DV_UNSIGNED_AT(dv_options, steps), .preset = "0"},
     {"lr", "RATE", "learning rate", NUMBER(schedule.rate, 0, 1000), .preset = "0.1"},
     {"schedule", "SCHEDULE", "how the rate goes down", COPY(schedule_text), .preset = "cosine",

@@ -300,8 +300,10 @@ static bool ends_with_test(const training *t, size_t epoch) {
 static void enter(training *t, dv_epoch_record *record) {
     dv_train_state *state = t->state;
     record->improved = record->tested && !(state->best_top1 >= record->test_top1);
-    if (record->improved)
+    if (record->improved) {
         state->best_top1 = record->test_top1;
+        state->best_epoch = record->epoch;
+    }
     if (!record->complete || (ends_with_test(t, record->epoch) && !record->tested))
         return;
     state->all_images += state->images;
@@ -341,9 +343,19 @@ static bool test_is_due(const dv_train_state *state) {
     return state->images > 0 && steps_in_epoch(state) == state->steps_per_epoch;
 }
 
+/* Asked behind tests alone: epochs between them have nothing to be better by. */
+int dv_train_lost_patience(const dv_train_state *state, const dv_options *options) {
+    if (state == NULL || options == NULL || options->patience == 0 || state->best_epoch == 0 || state->images > 0)
+        return 0;
+    uint64_t epochs = dv_train_state_epochs(state);
+    return epochs % options->test_every == 0 && epochs >= state->best_epoch + options->patience;
+}
+
 int dv_train_is_finished(const dv_train_state *state, const dv_options *options) {
     if (state == NULL || options == NULL || state->steps_per_epoch == 0)
         return 0;
+    if (dv_train_lost_patience(state, options))
+        return 1;
     return state->step >= steps_at_end(state, options) && !test_is_due(state);
 }
 
@@ -363,6 +375,8 @@ static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     t->state->step_images = step_images(t);
     t->state->data_images = t->data_images;
     t->state->seed = options->seed;
+    if (t->state->best_epoch == 0 && !isnan(t->state->best_top1)) /* of a version that did not note it */
+        t->state->best_epoch = dv_train_state_epochs(t->state);
     t->stopped = dv_stop_asked(t->callbacks);
     if (t->stopped || t->callbacks == NULL || t->callbacks->begin == NULL)
         return DV_OK;
