@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The memory that is planned is the memory that training takes, whatever the data: within 5 % and 50 MB, which are the
-# program's and its libraries'. Each kind has more bytes of data than that leaves room for.
+# The memory that is planned, beside what program and libraries have, is the memory that training takes, whatever the data:
+# keeps_to_plan says how closely. Each kind has more bytes of data than that leaves room for.
 # DV_PROGRAM is the program, DV_TEMP an empty folder.
 source "$DV_SOURCE_DIR/tests/calls.bash"
 subcommand=(train)

@@ -10,7 +10,7 @@ mkdir spill
 swap=swap
 [[ $(stat -f -c %T spill) != tmpfs ]] || swap=swap:tmpfs=allowed
 
-# With this batch values are far more than the 50 MB that the peak may be above the plan.
+# With this batch values are far more than the 16 MB that the peak may be above what is planned and there.
 batch=128
 sanitized && batch=16
 small=(--model resnet20 --data "synthetic:side=32,train=$((2 * batch)),test=16" --batch "$batch" --epochs 1 --threads 2)
@@ -45,7 +45,8 @@ done
 # The file and the time that waits for it are told.
 run "${small[@]}" --method "$swap" --spill spill
 prints 'planned *; in a file * MB
-epoch 1/1 * s, * of them waiting for the file
+with program and libraries, *
+*epoch 1/1 * s, * of them waiting for the file
 *'
 
 # ---- folders that will not do: before the first step, and without a trace ----------------------

@@ -21,10 +21,11 @@ tiny=(--model resnet20 --batch 8)
 
 run "${tiny[@]}" --data synthetic:train=32,test=20 --epochs 2 --out some/where/run
 prints 'planned *: parameters * activations * workspace *
+with program and libraries, which take * already: *
 epoch 1/2  loss *  top-1 * %  test loss *  test top-1 * %  * images/s  peak *  * s
 epoch 2/2  loss *
 best test top-1 * %
-planned *, activations *, peak * resident'
+planned * (activations *) + program and libraries * = *; peak * resident'
 line='{"epoch": ?, "train_loss": *, "train_top1": *, "test_loss": *, "test_top1": *, "images_per_second": *, "peak_bytes": *, "activation_bytes": *, "seconds": *, "learning_rate": *, "steps": *, "complete": true}'
 holds some/where/run/log.jsonl "$line
 $line"
@@ -286,7 +287,7 @@ cmp -s whole/config.json begun_only/config.json || complain "its options have ch
 names() {
     run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1 "$@"
     prints 'planned *
-writes to runs/* (--out chooses another folder, --out none nothing)
+writes to runs/* (--out chooses another folder, --out nowhere none)
 epoch 1/1 *'
     folder=$(sed -n 's/^writes to \([^ ]*\) .*/\1/p' <<<"$output")
     holds "$folder/summary.json" '*"epochs": 1, *'
@@ -312,13 +313,13 @@ names --data "folder:$PWD/pictures.d/" --side 16
 rm -r runs
 run "${tiny[@]}" --data synthetic:side=8,train=32,test=8 --accumulate 10
 [[ $code == 2 && ! -e runs ]] || complain "expected to fail and leave nothing: $(ls)"
-run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1 --out none
-[[ $code == 0 && $output != *'writes to'* && ! -e runs && ! -e none ]] || complain "expected to leave nothing: $(ls)"
+run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1 --out nowhere
+[[ $code == 0 && $output != *'writes to'* && ! -e runs && ! -e nowhere ]] || complain "expected to leave nothing: $(ls)"
 run --replace
 fails 2 "--replace: which run? Give its folder, --out RUN"
 touch runs
 run "${tiny[@]}" --data synthetic:side=8,train=8,test=8 --epochs 1
-fails 1 "could not make a folder in runs: Not a directory: choose another with --out, or --out none to keep nothing"
+fails 1 "could not make a folder in runs: Not a directory: choose another with --out, or --out nowhere to keep nothing"
 cd .. || exit 1
 
 # ---- going on --------------------------------------------------------------------------------

@@ -69,6 +69,10 @@ DV_API int dv_training_resumed(const dv_training *training);
 /* Bytes that bring the images, beside the plan's. */
 DV_API size_t dv_training_loading_bytes(const dv_training *training);
 
+/* The most that was resident before the plan's memory was mapped: the program, its libraries, tables of the data. The
+ * peak of a training is about this and what is planned. */
+DV_API size_t dv_training_program_bytes(const dv_training *training);
+
 #ifdef __cplusplus
 }
 #endif

@@ -49,7 +49,7 @@ typedef struct train_screen {
 
 train_screen train_screen_new(const train_settings *settings);
 
-/* The plan, before the first step: one line with bytes by purpose, and what the loaders take. */
+/* The plan, before the first step: one line with bytes by purpose, and what the loaders take; one with the program. */
 void train_screen_plan(train_screen *screen, const dv_training *training);
 
 /* Where it writes, if nobody said it. */

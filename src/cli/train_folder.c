@@ -71,7 +71,7 @@ int train_claim_folder(train_settings *chosen) {
     choose_name(chosen, name);
     if (mkdir(RUNS, 0777) != 0 && errno != EEXIST)
         return cli_fail("could not make the folder " RUNS
-                        ": %s: choose another with --out, or --out none to keep nothing",
+                        ": %s: choose another with --out, or --out nowhere to keep nothing",
                         strerror(errno));
     for (int number = 1; number <= MOST_RUNS; number++) {
         snprintf(chosen->claimed, sizeof chosen->claimed, RUNS "/%s-%d", name, number);
@@ -84,7 +84,8 @@ int train_claim_folder(train_settings *chosen) {
     }
     int reason = errno;
     chosen->claimed[0] = '\0';
-    return cli_fail("could not make a folder in " RUNS ": %s: choose another with --out, or --out none to keep nothing",
+    return cli_fail("could not make a folder in " RUNS
+                    ": %s: choose another with --out, or --out nowhere to keep nothing",
                     strerror(reason));
 }
 

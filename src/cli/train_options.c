@@ -17,7 +17,7 @@ enum { DETAILS_BYTES = 4096, DIFFERENCES_SHOWN = 20 };
 #define QUIET "quiet"
 #define JSON "json"
 
-#define NOWHERE "none"
+#define NOWHERE "nowhere"
 
 int train_is_file(const char *path) {
     struct stat status;
@@ -48,7 +48,7 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
                                            {"Schedules", dv_schedule_name_at, NULL},
                                            {0}};
     const dv_option own[] = {
-        {OUT, "RUN", "folder for log, checkpoints and the rest; unless given one under runs/; none for nothing",
+        {OUT, "RUN", "folder for log, checkpoints and the rest; unless given one under runs/; nowhere for nothing",
          CLI_TEXT(&chosen->out)},
         {RESUME, NULL, "go on with the run that is in the folder", CLI_FLAG(&chosen->resume)},
         {REPLACE, NULL, "replace the run that is in the folder", CLI_FLAG(&chosen->replace)},

@@ -30,6 +30,14 @@ static void DV_PRINTF(3, 4) add(char *text, size_t bytes, const char *format, ..
     va_end(arguments);
 }
 
+/* The plan is not all that a process takes: the rest stands beside it, so that the sum can be compared with the peak.
+ */
+static void print_program(train_screen *screen, size_t planned, size_t program) {
+    char own[CLI_BYTES_TEXT], sum[CLI_BYTES_TEXT];
+    cli_live_print(&screen->line, "with program and libraries, which take %s already: %s",
+                   cli_bytes_text((double)program, own), cli_bytes_text((double)(planned + program), sum));
+}
+
 void train_screen_plan(train_screen *screen, const dv_training *training) {
     dv_plan_summary totals = dv_plan_totals(dv_training_plan(training)), *plan = &totals;
     size_t loading = dv_training_loading_bytes(training);
@@ -44,11 +52,12 @@ void train_screen_plan(train_screen *screen, const dv_training *training) {
     if (plan->spilled > 0)
         add(line, sizeof line, "; in a file %s", cli_bytes_text((double)plan->spilled, text));
     cli_live_print(&screen->line, "%s", line);
+    print_program(screen, plan->planned + loading, dv_training_program_bytes(training));
 }
 
 void train_screen_folder(train_screen *screen, const train_settings *settings) {
     if (settings->claimed[0] != '\0')
-        cli_live_print(&screen->line, "writes to %s (--out chooses another folder, --out none nothing)",
+        cli_live_print(&screen->line, "writes to %s (--out chooses another folder, --out nowhere none)",
                        settings->claimed);
 }
 
@@ -137,14 +146,16 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
 void train_screen_end(train_screen *screen, const dv_training *training) {
     dv_plan_summary plan = dv_plan_totals(dv_training_plan(training));
     double best = dv_training_state(training)->best_top1;
-    size_t bytes = plan.planned + dv_training_loading_bytes(training);
-    char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT];
+    size_t bytes = plan.planned + dv_training_loading_bytes(training), program = dv_training_program_bytes(training);
+    char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], own[CLI_BYTES_TEXT], sum[CLI_BYTES_TEXT],
+        peak[CLI_BYTES_TEXT];
     if (dv_train_lost_patience(dv_training_state(training), dv_training_options(training)))
         cli_live_print(&screen->line, "stopped early: no better test in %zu epochs (--patience)",
                        dv_training_options(training)->patience);
     if (!isnan(best))
         cli_live_print(&screen->line, "best test top-1 %.2f %%", best);
-    cli_live_print(&screen->line, "planned %s, activations %s, peak %s resident",
+    cli_live_print(&screen->line, "planned %s (activations %s) + program and libraries %s = %s; peak %s resident",
                    cli_bytes_text((double)bytes, planned), cli_bytes_text((double)plan.activations, activations),
+                   cli_bytes_text((double)program, own), cli_bytes_text((double)(bytes + program), sum),
                    cli_bytes_text((double)dv_memory_peak(), peak));
 }

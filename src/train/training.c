@@ -29,6 +29,7 @@ static dv_status prepare(dv_training *t, dv_error *error) {
     DV_TRY(dv_set_threads((int)t->options.threads, error));
     DV_TRY(open_data(t, error));
     DV_TRY(dv_options_plan(&t->options, &t->shape, &t->graph, &t->plan, error));
+    t->program_bytes = dv_memory_peak();
     DV_TRY(dv_run_new(t->plan, t->options.seed, &t->run, error));
     if (t->callbacks.corrupt != NULL) {
         loading->corrupt = t->callbacks.corrupt;
@@ -161,4 +162,8 @@ int dv_training_resumed(const dv_training *training) {
 
 size_t dv_training_loading_bytes(const dv_training *training) {
     return training->loading_bytes;
+}
+
+size_t dv_training_program_bytes(const dv_training *training) {
+    return training->program_bytes;
 }

@@ -19,8 +19,9 @@ struct dv_training {
     dv_train_state state;
     dv_train_result result;
     size_t loading_bytes;
-    bool resumed;    /* from a checkpoint */
-    bool configured; /* config.json is written */
+    size_t program_bytes; /* resident before the plan's memory was mapped */
+    bool resumed;         /* from a checkpoint */
+    bool configured;      /* config.json is written */
 };
 
 /* Reads the checkpoint to go on from, or the weights to begin with. A folder that is there is locked first, so that
