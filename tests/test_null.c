@@ -283,6 +283,10 @@ static void training(void **state) {
     refuses(dv_training_new(NULL, NULL, DV_FOLDER_NEW, NULL, &made, &error));
     refuses(dv_training_new(&options, NULL, DV_FOLDER_NEW, NULL, NULL, &error));
     refuses(dv_training_train(NULL, &result, &error));
+    dv_rate_search search = dv_rate_search_default();
+    dv_rate_point points[1];
+    dv_rate_found found;
+    refuses(dv_training_find_rate(NULL, &search, points, &found, &error));
     dv_training_free(NULL);
     refuses(dv_options_plan(NULL, NULL, &graph, &plan, &error));
     refuses(dv_options_plan(&options, NULL, NULL, &plan, &error));

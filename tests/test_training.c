@@ -3,6 +3,8 @@
 #include "check.h"
 #include "folder.h"
 
+#include <math.h>
+
 #include <division/checkpoint.h>
 #include <division/training.h>
 
@@ -221,12 +223,46 @@ static void notes_say_what_a_prediction_needs(void **state) {
     clean(folder);
 }
 
+/* Rates rise by one ratio, the losses are told, and nothing is written. */
+static void finds_a_rate(void **state) {
+    dv_options options = small_options();
+    told t = {.stop_after = 0};
+    dv_training_callbacks callbacks = callbacks_to(&t);
+    dv_rate_search search = {.steps = 60, .first = 1e-5, .last = 100};
+    dv_rate_point points[60];
+    dv_rate_found found;
+    dv_training *training;
+    assert_ok(dv_options_set(&options, "data", "synthetic:side=8,train=20,test=8", &error)); /* a last batch of 4 */
+    assert_ok(dv_training_new(&options, NULL, DV_FOLDER_NEW, &callbacks, &training, &error));
+    assert_ok(dv_training_find_rate(training, &search, points, &found, &error));
+    assert_true(found.points >= 10 && found.points <= 60 && t.steps == (int)found.points && !found.stopped);
+    for (size_t i = 0; i < found.points; i++) {
+        assert_true(fabs(points[i].rate / (1e-5 * pow(1e7, (double)i / 59)) - 1) < 1e-9);
+        assert_true(isfinite(points[i].loss) && points[i].loss > 0);
+    }
+    assert_true(points[0].smoothed == points[0].loss);
+    assert_true(fabs(points[1].smoothed - (0.95 * points[0].loss + points[1].loss) / 1.95) < 1e-9);
+    assert_true(found.suggested == found.lowest / 10 && found.lowest > 1e-5 && found.lowest < 100);
+    dv_training_free(training);
+    assert_int_equal(folder_count(state, 0), 0);
+    t = (told){.stop_after = 5};
+    assert_ok(dv_training_new(&options, NULL, DV_FOLDER_NEW, &callbacks, &training, &error));
+    assert_ok(dv_training_find_rate(training, &search, points, &found, &error));
+    assert_true(found.stopped && found.points == 5 && isnan(found.suggested));
+    search.last = search.first;
+    assert_fails(dv_training_find_rate(training, &search, points, &found, &error), DV_ERROR_OPTION, "they must rise");
+    search.steps = 9;
+    assert_fails(dv_training_find_rate(training, &search, points, &found, &error), DV_ERROR_OPTION, "steps: 9");
+    dv_training_free(training);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_a_folder_and_goes_on, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(goes_on_to_the_same_bits, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(what_cannot_work_leaves_nothing, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(differences_are_told, folder_new, folder_free),
+        cmocka_unit_test_setup_teardown(finds_a_rate, folder_new, folder_free),
         cmocka_unit_test_setup_teardown(notes_say_what_a_prediction_needs, folder_new, folder_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

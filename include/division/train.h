@@ -237,7 +237,8 @@ typedef struct dv_train_callbacks {
     void (*progress)(void *context, const dv_train_progress *progress);
     dv_status (*epoch)(void *context, const dv_epoch_record *record, dv_error *error);
     dv_status (*save)(void *context, const dv_train_state *state,
-                      dv_error *error); /* after `epoch`, and when stopped */
+                      dv_error *error);           /* after `epoch`, and when stopped */
+    double (*rate)(void *context, uint64_t step); /* the learning rate of a step from 0 on, instead of the schedule's */
     void *context;
     const volatile sig_atomic_t *stop; /* asked for before every step: not 0 ends training, which is no failure */
 } dv_train_callbacks;

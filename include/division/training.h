@@ -56,6 +56,38 @@ DV_API void dv_training_free(dv_training *training);
  * are written on the way. May be called again where it was stopped. */
 DV_API dv_status dv_training_train(dv_training *training, dv_train_result *result, dv_error *error);
 
+/* ---- searching a learning rate -------------------------------------------------------------- */
+
+/* Which rates to try, a step each: from the first to the last in equal ratios. */
+typedef struct dv_rate_search {
+    size_t steps;       /* 10 to 10000; 200 */
+    double first, last; /* 0 < first < last; 1e-6 and 10 */
+} dv_rate_search;
+
+DV_API dv_rate_search dv_rate_search_default(void);
+
+/* What a step came to. */
+typedef struct dv_rate_point {
+    double rate;
+    double loss;     /* of its images */
+    double smoothed; /* a moving average of the losses so far */
+} dv_rate_point;
+
+/* What all of them came to. */
+typedef struct dv_rate_found {
+    size_t points;    /* steps done: the search ends where losses are four times the lowest, or not finite */
+    double lowest;    /* rate at which the smoothed loss was lowest */
+    double suggested; /* a tenth of it; NaN: the loss did not fall at any rate */
+    int at_end;       /* the loss was lowest at the last rate that was tried: larger ones may be better */
+    int stopped;      /* because of `stop` */
+} dv_rate_found;
+
+/* Trains with rates that rise from step to step and looks at the losses, each before its step. Of the options all count
+ * but those of the schedule. `points` [search->steps] is filled in. Progress is told as for one epoch. Nothing is
+ * written, and nothing is kept: the training has other weights then, and can only be freed. */
+DV_API dv_status dv_training_find_rate(dv_training *training, const dv_rate_search *search, dv_rate_point *points,
+                                       dv_rate_found *found, dv_error *error);
+
 /* What it is made of, and how far it is. */
 DV_API const dv_options *dv_training_options(const dv_training *training);
 DV_API const dv_dataset *dv_training_data(const dv_training *training);

@@ -44,7 +44,7 @@ static void begin(void *context, const dv_training *training) {
 
 static void show_step(void *context, const dv_train_progress *progress) {
     session *s = context;
-    train_screen_step(&s->screen, progress);
+    (s->settings->find_rate ? train_screen_rate : train_screen_step)(&s->screen, progress);
 }
 
 static void show_epoch(void *context, const dv_epoch_record *record) {
@@ -81,6 +81,10 @@ static int train(session *s, dv_training *training, dv_error *error) {
     return code == CLI_SUCCESS && result.stopped ? explain_interruption(s, training) : code;
 }
 
+static int find_rate(session *s, dv_training *training, dv_error *error) {
+    return train_find_rate(&s->screen, training, error);
+}
+
 static dv_folder_mode mode_of(const train_settings *chosen) {
     if (chosen->resume)
         return DV_FOLDER_GO_ON;
@@ -101,7 +105,7 @@ static int prepare_and_train(const train_settings *chosen) {
     dv_error error = {.status = DV_OK};
     cli_catch_interrupts("stopping after this step; a second Ctrl-C ends at once");
     dv_status status = dv_training_new(&chosen->options, chosen->out, mode_of(chosen), &callbacks, &training, &error);
-    int code = status == DV_OK ? train(&s, training, &error) : cli_report(&error);
+    int code = status == DV_OK ? (chosen->find_rate ? find_rate : train)(&s, training, &error) : cli_report(&error);
     dv_training_free(training);
     train_leave_folder(chosen);
     if (error.status == DV_ERROR_MEMORY)

@@ -20,7 +20,7 @@ typedef struct train_settings {
     const char *recipe;             /* file or folder of options, as it was given; NULL: none */
     const char *out;                /* folder that the training writes; NULL: none */
     char claimed[TRAIN_PATH_BYTES]; /* that folder, if it was chosen here; empty: it was not */
-    int replace, resume, quiet, json;
+    int replace, resume, quiet, json, find_rate;
 } train_settings;
 
 /* Reads the recipe, the options of the run that is to go on, and the command line, each over what came before.
@@ -78,6 +78,13 @@ void train_screen_end(train_screen *screen, const dv_training *training);
 
 /* Wipes the live line, so that a message can be printed. */
 void train_screen_wipe(train_screen *screen);
+
+/* After a step of a search for the rate. */
+void train_screen_rate(train_screen *screen, const dv_train_progress *progress);
+
+/* --find-lr: tries rates with a training that is prepared, says which one to use and writes what it saw. Returns an
+ * exit code. */
+int train_find_rate(train_screen *screen, dv_training *training, dv_error *error);
 
 /* After a plan that did not fit: prints to stderr what would, if anything does. Nothing is said where there is no plan.
  */

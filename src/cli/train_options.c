@@ -16,6 +16,7 @@ enum { DETAILS_BYTES = 4096, DIFFERENCES_SHOWN = 20 };
 #define REPLACE "replace"
 #define QUIET "quiet"
 #define JSON "json"
+#define FIND_RATE "find-lr"
 
 #define NOWHERE "nowhere"
 
@@ -54,6 +55,8 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
         {REPLACE, NULL, "replace the run that is in the folder", CLI_FLAG(&chosen->replace)},
         {QUIET, NULL, "print nothing but errors", CLI_FLAG(&chosen->quiet)},
         {JSON, NULL, "print a JSON object per epoch", CLI_FLAG(&chosen->json)},
+        {FIND_RATE, NULL, "train nothing: try rising rates, suggest one, and write find-lr.svg and find-lr.json",
+         CLI_FLAG(&chosen->find_rate)},
         CLI_OPTIONS_END,
     };
     dv_option table[CLI_MOST_TRAINING_OPTIONS + sizeof own / sizeof *own];
@@ -78,7 +81,7 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
 
 /* Refuses what only the command line may say: options of the program itself. */
 static dv_status check_names(const char *path, const dv_recipe *recipe, dv_error *error) {
-    static const char *const own[] = {OUT, RESUME, REPLACE, QUIET, JSON};
+    static const char *const own[] = {OUT, RESUME, REPLACE, QUIET, JSON, FIND_RATE};
     const dv_recipe_line *line;
     for (size_t i = 0; (line = dv_recipe_at(recipe, i)) != NULL; i++)
         for (size_t n = 0; n < sizeof own / sizeof *own; n++)
@@ -116,6 +119,8 @@ static int read_folder(train_settings *chosen, const char *out) {
 
 /* What the table can't say for itself. */
 static int check(const train_settings *chosen) {
+    if (chosen->find_rate && (chosen->out != NULL || chosen->resume || chosen->replace))
+        return cli_wrong_call("--find-lr: trains nothing that could be kept: leave out --out, --resume and --replace");
     if (chosen->resume && chosen->out == NULL)
         return cli_wrong_call("--resume: which run? Give its folder, --out RUN");
     if (chosen->replace && chosen->out == NULL)
@@ -127,8 +132,8 @@ static int check(const train_settings *chosen) {
 
 /* Where to write: where the call says, nowhere if it says so, else in a new folder. */
 static int choose_folder(train_settings *chosen) {
-    int nowhere = chosen->out != NULL && strcmp(chosen->out, NOWHERE) == 0;
-    if (nowhere)
+    int nowhere = chosen->find_rate || (chosen->out != NULL && strcmp(chosen->out, NOWHERE) == 0);
+    if (nowhere && !chosen->find_rate)
         chosen->out = NULL;
     int code = check(chosen);
     return code == CLI_CONTINUE && chosen->out == NULL && !nowhere ? train_claim_folder(chosen) : code;

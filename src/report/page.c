@@ -187,21 +187,27 @@ static double place_panels(const dv_figure *figure, const dv_report_data *data, 
     return top + row;
 }
 
+void dv_svg_file(const char *title, int width, int height, const dv_text *body, dv_text *text) {
+    dv_text_format(text,
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panel\" width=\"%d\" height=\"%d\" "
+                   "viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"",
+                   width, height, width, height);
+    dv_text_escape(text, title);
+    dv_text_put(text, "\">\n<style>\n");
+    dv_text_put(text, dv_drawing_style);
+    dv_text_put(text, "</style>\n");
+    if (body->length > 0)
+        dv_text_bytes(text, body->data, body->length);
+    dv_text_put(text, "</svg>\n");
+    text->failed |= body->failed;
+}
+
 void dv_figure_svg(const dv_figure *figure, const dv_report_data *data, dv_text *text) {
     dv_text body = {0};
     size_t panels = figure->panels(data);
     int width = panels > 1 ? COLUMNS * DV_PANEL_WIDTH + (COLUMNS - 1) * BETWEEN : DV_PANEL_WIDTH;
     int height = (int)ceil(place_panels(figure, data, &body));
-    dv_text_format(text,
-                   "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panel\" width=\"%d\" height=\"%d\" "
-                   "viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n<style>\n",
-                   width, height, width, height, figure->title);
-    dv_text_put(text, dv_drawing_style);
-    dv_text_put(text, "</style>\n");
-    if (body.length > 0)
-        dv_text_bytes(text, body.data, body.length);
-    dv_text_put(text, "</svg>\n");
-    text->failed |= body.failed;
+    dv_svg_file(figure->title, width, height, &body, text);
     dv_text_free(&body);
 }
 

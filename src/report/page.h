@@ -7,6 +7,9 @@
 /* Writes the whole page into `text`. */
 void dv_page_write(const dv_report_data *data, const char *title, dv_text *text);
 
+/* Writes shapes as an SVG file of their own, with the style of drawings. */
+void dv_svg_file(const char *title, int width, int height, const dv_text *body, dv_text *text);
+
 /* Writes a figure as an SVG file of its own, its panels in two columns. */
 void dv_figure_svg(const dv_figure *figure, const dv_report_data *data, dv_text *text);
 

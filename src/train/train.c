@@ -88,6 +88,13 @@ static size_t steps_in_epoch(const dv_train_state *state) {
     return (size_t)(state->step - (uint64_t)epoch_of(state) * state->steps_per_epoch);
 }
 
+/* The learning rate of a step. */
+static double rate_of(const training *t, uint64_t step) {
+    if (t->callbacks != NULL && t->callbacks->rate != NULL)
+        return t->callbacks->rate(t->callbacks->context, step);
+    return dv_schedule_rate(&t->options->schedule, step, t->state->steps_per_epoch, t->options->epochs);
+}
+
 /* ---- telling ------------------------------------------------------------------------------- */
 
 /* Steps that a training will have done at its end. */
@@ -235,7 +242,7 @@ static dv_status train_epoch(training *t, dv_epoch_record *record, dv_error *err
         t->stopped = dv_stop_asked(t->callbacks);
         if (t->stopped)
             break;
-        double rate = dv_schedule_rate(&t->options->schedule, state->step, state->steps_per_epoch, t->options->epochs);
+        double rate = rate_of(t, state->step);
         DV_TRY(step(t, rate, error));
         state->seconds = t->begun.seconds + dv_now() - start;
         tell(t, rate);
@@ -285,7 +292,7 @@ static void describe_training(const training *t, dv_epoch_record *record) {
     uint64_t last = state->step - 1;
     record->complete = state->step == (uint64_t)record->epoch * state->steps_per_epoch;
     record->steps = state->step;
-    record->learning_rate = dv_schedule_rate(&t->options->schedule, last, state->steps_per_epoch, t->options->epochs);
+    record->learning_rate = rate_of(t, last);
     record->train_loss = dv_mean(state->loss, state->images);
     record->train_top1 = dv_percent(state->correct, state->images);
     record->images_per_second = (double)state->images / state->seconds;

@@ -125,7 +125,12 @@ static dv_status keep_state(void *context, const dv_train_state *state, dv_error
 dv_status dv_training_train(dv_training *training, dv_train_result *result, dv_error *error) {
     DV_NEED(training);
     dv_training *t = training;
-    const dv_train_callbacks callbacks = {begin, progress, keep_epoch, keep_state, t, t->callbacks.stop};
+    const dv_train_callbacks callbacks = {.begin = begin,
+                                          .progress = progress,
+                                          .epoch = keep_epoch,
+                                          .save = keep_state,
+                                          .context = t,
+                                          .stop = t->callbacks.stop};
     dv_status status = dv_train(t->run, t->plan, t->data, &t->options, &callbacks, &t->state, &t->result, error);
     if (status == DV_OK)
         status = dv_training_write_summary(t, error);

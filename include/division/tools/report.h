@@ -13,6 +13,7 @@
 
 #include <division/status.h>
 #include <division/tools/tool.h>
+#include <division/training.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -44,6 +45,12 @@ DV_TOOL dv_status dv_report_figures(dv_report *report, const char *folder, dv_er
  * accuracy in percent, learning rate, images per second and peak bytes of each epoch, by steps. The log's file says
  * when the last epoch ended. */
 DV_TOOL dv_status dv_report_tensorboard(dv_report *report, const char *folder, dv_error *error);
+
+/* Writes what a search for a learning rate found: losses against rates as an SVG file, all numbers as a JSON object. */
+DV_TOOL dv_status dv_report_rates_svg(const dv_rate_point *points, const dv_rate_found *found, const char *title,
+                                      const char *path, dv_error *error);
+DV_TOOL dv_status dv_report_rates_json(const dv_rate_point *points, const dv_rate_found *found, const char *path,
+                                       dv_error *error);
 
 /* Figures that were published, to stand beside ours: from the papers of DIVISION, ActNN, BLPA and AC-GC, as DIVISION's
  * authors report them. Methods are meant as they are by default here.
