@@ -1,0 +1,230 @@
+"""The forms in which a tensor survives from forward to backward. Each has `nbytes`, and `unpack`, which makes the tensor.
+
+    Exact        the tensor itself
+    Codes        packed by the codec, and set to zero outside of a mask, if it has one
+    Mask         one bit an element: where it is positive
+    InRange      the same of where it lies between two bounds
+    Bits         a bool tensor
+    Winners      the indices of a max pooling
+    ShapeOnly    nothing: its reader wants to know no more
+"""
+import itertools
+from typing import Optional, Tuple
+
+import torch
+
+from .. import _library
+from .shapes import flat, map_text, memory_order
+
+try:
+    import numpy
+except ImportError:  # bits and indices then stay as they are
+    numpy = None
+
+Key = Tuple[int, int, int]
+
+
+class Kept:
+    """What all forms have in common: the tensor's outside, and what it is called in a report."""
+
+    __slots__ = ("shape", "stride", "dtype", "__weakref__")
+    name = "kept"
+    nbytes = 0
+
+    def __init__(self, tensor: torch.Tensor):
+        self.shape, self.stride, self.dtype = tensor.shape, tensor.stride(), tensor.dtype
+
+    def empty(self) -> torch.Tensor:
+        return torch.empty_strided(self.shape, self.stride, dtype=self.dtype)
+
+    def unpack(self) -> torch.Tensor:
+        raise NotImplementedError
+
+
+class Exact(Kept):
+    """The tensor itself. One that a layer made is cut from its graph: autograd must not hold what holds it."""
+
+    __slots__ = ("tensor", "version")
+    name = "exact"
+
+    def __init__(self, tensor: torch.Tensor):
+        super().__init__(tensor)
+        self.tensor = tensor if tensor.grad_fn is None else tensor.detach()
+        self.version = None if tensor.is_inference() else tensor._version
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor.numel() * self.tensor.element_size()
+
+    def unpack(self) -> torch.Tensor:
+        if self.version is not None and self.tensor._version != self.version:
+            raise RuntimeError(
+                f"a tensor {tuple(self.shape)} that backward needs was changed in place: it had version {self.version} "
+                f"and has {self.tensor._version}. Change a copy of it, or call backward before"
+            )
+        return self.tensor
+
+
+def _buffer(codec: str, text: str) -> torch.Tensor:
+    """Memory for a packed map; PyTorch's is aligned as the library wants it."""
+    return torch.empty(_library.packed_bytes(codec, text), dtype=torch.uint8)
+
+
+class Mask(Kept):
+    """Where a tensor is positive: all that the backward pass of a ReLU reads. Unpacks to ones and zeros."""
+
+    __slots__ = ("map", "data")
+    name = "mask"
+
+    def __init__(self, tensor: torch.Tensor):
+        super().__init__(tensor)
+        self.map = map_text(tensor)
+        self.data = _buffer("bits", self.map)
+        _library.encode("bits", self.map, (0, 0, 0), tensor.data_ptr(), self.data.data_ptr(), self.data.numel())
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.numel()
+
+    def unpack(self) -> torch.Tensor:
+        made = self.empty()
+        _library.decode("bits", self.map, (0, 0, 0), self.data.data_ptr(), self.data.numel(), made.data_ptr())
+        return made
+
+    def apply(self, tensor: torch.Tensor, destination: torch.Tensor) -> None:
+        """`destination` becomes `tensor` inside of the mask, else zero. All of one shape, type and layout."""
+        _library.apply_mask(
+            "bits", self.map, self.data.data_ptr(), self.data.numel(), tensor.data_ptr(), destination.data_ptr()
+        )
+
+
+class InRange(Mask):
+    """Where a tensor lies between two bounds: all that the backward pass of ReLU6 or Hardtanh reads."""
+
+    __slots__ = ("low", "high")
+
+    def __init__(self, tensor: torch.Tensor, low: float, high: float):
+        super().__init__(((tensor > low) & (tensor < high)).to(tensor.dtype))
+        self.low, self.high = low, high
+
+    def unpack(self) -> torch.Tensor:
+        return super().unpack().mul_((self.high - self.low) / 2).add_(self.low)
+
+
+class Codes(Kept):
+    """Packed by a codec."""
+
+    __slots__ = ("codec", "map", "key", "data", "mask")
+    name = "packed"
+
+    def __init__(self, tensor: torch.Tensor, codec: str, key: Key, mask: Optional[Mask] = None):
+        super().__init__(tensor)
+        self.codec, self.map, self.key, self.mask = codec, map_text(tensor), key, mask
+        self.data = _buffer(codec, self.map)
+        _library.encode(codec, self.map, key, tensor.data_ptr(), self.data.data_ptr(), self.data.numel())
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.numel()
+
+    def unpack(self) -> torch.Tensor:
+        made = self.empty()
+        _library.decode(self.codec, self.map, self.key, self.data.data_ptr(), self.data.numel(), made.data_ptr())
+        if self.mask is not None:
+            self.mask.apply(made, made)
+        return made
+
+
+class ShapeOnly(Kept):
+    """For a reader that asks for the shape: its elements are whatever the memory holds."""
+
+    __slots__ = ()
+    name = "shape"
+
+    def unpack(self) -> torch.Tensor:
+        return self.empty()
+
+
+class Bits(Kept):
+    """A bool tensor without gaps, eight elements a byte."""
+
+    __slots__ = ("data",)
+    name = "bits"
+
+    def __init__(self, tensor: torch.Tensor):
+        super().__init__(tensor)
+        self.data = numpy.packbits(flat(tensor).numpy())
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes
+
+    def unpack(self) -> torch.Tensor:
+        made = self.empty()
+        flat(made).numpy()[:] = numpy.unpackbits(self.data, count=made.numel())
+        return made
+
+
+class Winners(Kept):
+    """Indices of a max pooling, [images, channels, sides...]: those at one place differ little from image to image and
+    from channel to channel. Kept are the smallest at each place, and how far the others are above it: 4 bits where there
+    are at most 16 different distances, as with a window of 3 x 3, else 8.
+    """
+
+    __slots__ = ("base", "distances", "data", "count")
+    name = "indices"
+
+    def __init__(self, tensor: torch.Tensor):
+        super().__init__(tensor)
+        self.base = tensor.amin(dim=(0, 1), keepdim=True)
+        above = flat_of(tensor - self.base, tensor)
+        if int(above.max()) > 255:
+            raise ValueError("indices too far from each other")
+        bytes_ = above.to(torch.uint8).numpy()
+        self.count = bytes_.size
+        self.distances = numpy.flatnonzero(numpy.bincount(bytes_, minlength=256)).astype(numpy.uint8)
+        self.data = self._halved(bytes_) if self.distances.size <= 16 else bytes_
+
+    def _halved(self, bytes_):
+        codes = numpy.zeros(256, numpy.uint8)
+        codes[self.distances] = numpy.arange(self.distances.size, dtype=numpy.uint8)
+        codes = numpy.append(codes[bytes_], numpy.zeros(self.count % 2, numpy.uint8))
+        return codes[0::2] | codes[1::2] << 4
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes + self.base.numel() * self.base.element_size()
+
+    def unpack(self) -> torch.Tensor:
+        made = self.empty()
+        if self.distances.size <= 16:
+            codes = numpy.empty(self.data.size * 2, numpy.uint8)
+            codes[0::2], codes[1::2] = self.data & 15, self.data >> 4
+            bytes_ = self.distances[codes[: self.count]]
+        else:
+            bytes_ = self.data
+        flat(made).copy_(torch.from_numpy(bytes_))
+        return made.add_(self.base)
+
+
+def flat_of(result: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The elements of `result` in the order of memory that `like` has."""
+    if result.stride() == like.stride():
+        return flat(result)
+    return flat(torch.empty_strided(like.shape, like.stride(), dtype=result.dtype).copy_(result))
+
+
+def keep_small(tensor: torch.Tensor) -> Kept:
+    """A tensor that is no map: bool as bits, indices of a pooling in few bits, the rest exactly."""
+    if numpy is not None and tensor.numel() >= 4096 and memory_order(tensor) is not None:
+        if tensor.dtype is torch.bool:
+            return Bits(tensor)
+        if tensor.dtype is torch.int64 and tensor.dim() >= 4:
+            try:
+                return Winners(tensor)
+            except ValueError:
+                pass
+    return Exact(tensor)
+
+
+counter = itertools.count(1)  # of contexts, in this process: what keys the dither of each
