@@ -472,6 +472,15 @@ static void reports(void **state) {
     refuses(dv_report_page(NULL, "a", "b", &error));
     refuses(dv_report_page(report, NULL, "b", &error));
     refuses(dv_report_page(report, "a", NULL, &error));
+    dv_rate_point point = {1, 1, 1};
+    dv_rate_found found = {.points = 1};
+    refuses(dv_report_rates_svg(NULL, &found, "title", "a", &error));
+    refuses(dv_report_rates_svg(&point, NULL, "title", "a", &error));
+    refuses(dv_report_rates_svg(&point, &found, NULL, "a", &error));
+    refuses(dv_report_rates_svg(&point, &found, "title", NULL, &error));
+    refuses(dv_report_rates_json(NULL, &found, "a", &error));
+    refuses(dv_report_rates_json(&point, NULL, "a", &error));
+    refuses(dv_report_rates_json(&point, &found, NULL, &error));
     refuses(dv_report_figures(NULL, "a", &error));
     refuses(dv_report_figures(report, NULL, &error));
     refuses(dv_report_tensorboard(NULL, "a", &error));

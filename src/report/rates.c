@@ -57,6 +57,7 @@ dv_status dv_report_rates_svg(const dv_rate_point *points, const dv_rate_found *
     dv_text body = {0}, text = {0};
     DV_NEED(points);
     DV_NEED(found);
+    DV_NEED(title);
     DV_NEED(path);
     dv_field field = field_of(points, found->points);
     drawing.height = dv_draw_field(&drawing, &field, title, HEIGHT, "loss", "learning rate") + 4;
