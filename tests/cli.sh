@@ -240,7 +240,7 @@ run plan --model resnet20 --batch 1
 prints '*available *'
 
 # A schedule fits a terminal, names its columns and has one peak; its first operation stores the images.
-run plan --model densenet121 --batch 2 --method division:recompute=norms --schedule
+run plan --model densenet121 --batch 2 --method division:recompute=norms --operations
 prints 'at: position in the step; *    at  operation and its layer or value, pieces it touches * bytes *alive
      0  forward features.conv0 *
             packed output of input *
@@ -250,7 +250,7 @@ prints 'at: position in the step; *    at  operation and its layer or value, pie
 *backward features.conv0 *planned *'
 [[ $(grep -c '  peak$' <<<"$output") == 1 ]] || complain "expected one peak"
 [[ $(awk 'length > 100' <<<"$output") == '' ]] || complain "expected lines of at most 100 characters"
-run plan --model resnet20 --batch 2 --method checkpoint --schedule --json
+run plan --model resnet20 --batch 2 --method checkpoint --operations --json
 prints '*"planned_bytes": *"peak_at": *"peak_bytes": *"schedule": [[]{"at": 0, "operation": "forward", "subject": "conv1", "alive_bytes": *, "touches": [[]{"role": "output", "owner": "input", "bytes": 24576, "piece": *"operation": "loss", "subject": "fc"*"operation": "replay"*"role": "output again"*"operation": "backward", "subject": "conv1"*'
 run plan --model resnet20 --batch 2 --json
 [[ $output != *schedule* ]] || complain "expected no schedule where none is asked for"

@@ -75,7 +75,50 @@ printf 'model resnet20\n' >equals
 run equals
 fails 1 'equals, line 1: "model resnet20": not an option: write name = value'
 run missing
-fails_like 1 'could not read missing: No such file or directory: *'
+fails_like 2 "there is no recipe 'missing': give the path of a file, or one of densenet121_cifar100, *, resnet50_imagenet"
+run ./missing
+fails_like 1 'could not read ./missing: No such file or directory: *'
+
+# ---- by name ---------------------------------------------------------------------------------
+
+mkdir named && cd named || exit 1 # runs of above have the names of recipes
+run resnet18_cifar11
+fails 2 "there is no recipe 'resnet18_cifar11': did you mean resnet18_cifar10?"
+# Data that is not there: how to get it.
+run resnet18_cifar10
+fails_like 1 "could not read data/cifar10/*: No such file or directory: give the folder with the binary version of cifar10, which 'division data fetch cifar10 FOLDER' brings"
+[[ ! -e runs ]] || complain "expected to leave nothing"
+few=(--data synthetic:side=32,train=8,test=4 --batch 4 --accumulate 1 --lr 0.001 --steps 1)
+run resnet20_cifar10_short "${few[@]}"
+prints '*writes to runs/resnet20_cifar10_short-1 *'
+grep -q '"model": "resnet20"' runs/resnet20_cifar10_short-1/config.json || complain "expected the recipe's model"
+# A file goes before a name.
+printf 'model = resnet32\n' >resnet20_cifar10_short
+run resnet20_cifar10_short "${few[@]}" --out own --quiet
+prints ''
+grep -q '"model": "resnet32"' own/config.json || complain "expected the file's model"
+rm resnet20_cifar10_short
+
+# ---- plans of recipes ------------------------------------------------------------------------
+
+# The plan of a training is that of its recipe and options.
+subcommand=(plan)
+run resnet20_cifar10_short "${few[@]}" --json
+succeeds
+echo "$output" >plan.json
+summary=runs/resnet20_cifar10_short-1/summary.json
+(($(field planned_bytes plan.json) + $(field loader_bytes $summary) == $(field planned_bytes $summary))) ||
+    complain "expected the plan of the training: $(<$summary)"
+run own --json
+prints '{"model": "resnet32", *"batch": 4, *'
+run resnet18_cifar10 --schedule constant --workers 2 --elsewhere
+[[ $code == 0 && $output == *'fc  '*' 10 '* && $messages == *"; the plan has the side and the classes of --side and --classes, or the model's own" ]] || complain "expected a plan"
+run resnet18_cifar11
+fails 2 "there is no recipe 'resnet18_cifar11': did you mean resnet18_cifar10?"
+run --side 1025
+fails 2 "--side: '1025' is not what it takes: give a whole number from 0 to 1024"
+subcommand=(train)
+cd .. || exit 1
 mkdir empty
 run empty
 fails_like 1 'could not read empty/config.json: No such file or directory: *'

@@ -70,7 +70,7 @@ cat >bench.jsonl <<'EOL'
 {"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "division", "parameter": "conv1.weight", "batch_noise": 1, "method_noise": 0.7, "variance_ratio": 0.5, "mean_ratio": 1.02}
 EOL
 for method in none division; do
-    "$DV_PROGRAM" plan --model resnet20 --batch 64 --method "$method" --json --schedule >"plan-$method.jsonl"
+    "$DV_PROGRAM" plan --model resnet20 --batch 64 --method "$method" --json --operations >"plan-$method.jsonl"
 done
 run runs/none-1 runs/none-2 runs/division-1 bench.jsonl plan-*.jsonl -o page.html --figures figures
 prints ''

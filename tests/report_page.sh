@@ -51,7 +51,7 @@ for index in "${!methods[@]}"; do
     printf '{"model": "resnet20", "data": "cifar10:d", "batch": 64, "method": %s, "parameter": null, "variance_ratio": %s, "mean_ratio": 1}\n' "$name" "$((index % 5 == 0 ? 0 : 1)).$((index / 3))e-2"
 done >bench.jsonl
 for method in none division checkpoint; do
-    "$DV_PROGRAM" plan --model resnet50 --batch 32 --method "$method" --json --schedule
+    "$DV_PROGRAM" plan --model resnet50 --batch 32 --method "$method" --json --operations
 done >plans.jsonl
 call="division report"
 "$DV_PROGRAM" report runs/* bench.jsonl plans.jsonl -o page.html --title 'Twelve methods' || complain "expected a page"

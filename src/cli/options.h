@@ -77,7 +77,7 @@ int cli_parse(const cli_usage *usage, int argc, char **argv, cli_operands *opera
 
 /* Rows of the library's table of training options, those in `names` (NULL after the last) or all, for a table of the
  * program: their values go into `options`. Returns how many. */
-enum { CLI_MOST_TRAINING_OPTIONS = 48 };
+enum { CLI_MOST_TRAINING_OPTIONS = 64 };
 size_t cli_training_options(dv_options *options, const char *const *names, dv_option *table);
 
 #endif

@@ -2,21 +2,19 @@
 #include "plan.h"
 #include "cli.h"
 #include "options.h"
+#include "recipe.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SIDE = 8192, MOST_CLASSES = 1 << 20, DETAILS_BYTES = 2048 };
+enum { DETAILS_BYTES = 4096 };
 
 typedef struct plan_settings {
-    dv_options options; /* of the training */
-    int elsewhere, schedule, json;
+    dv_options options;     /* of the training */
+    dv_dataset_shape shape; /* of its data; zeros: the model's own side and classes */
+    int elsewhere, operations, json;
 } plan_settings;
-
-/* Options of a training that its plan depends on; side and classes are the model's own here unless given. */
-static const char *const shared[] = {"model",    "method", "precision", "batch",      "freeze",  "optimizer",
-                                     "momentum", "groups", "clip",      "accumulate", "average", NULL};
 
 /* "64x56x56". */
 static const char *shape_text(const dv_map *map, char *text, size_t bytes) {
@@ -105,7 +103,7 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, const d
     dv_json_unsigned(&json, "planned_bytes_if_not_frozen", whole->planned);
     if (available != SIZE_MAX)
         dv_json_unsigned(&json, "available_bytes", available);
-    if (chosen->schedule)
+    if (chosen->operations)
         cli_schedule_json(plan, &json);
     dv_json_end(&json);
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
@@ -127,17 +125,18 @@ static int print_plan(const dv_plan *plan, const dv_plan_summary *whole, const p
     if (chosen->json) {
         print_json(plan, chosen, whole, available);
     } else {
-        (chosen->schedule ? cli_print_schedule : print_rows)(plan);
+        (chosen->operations ? cli_print_schedule : print_rows)(plan);
         print_totals(&totals, whole, available);
     }
     return check_fit(totals.planned, available);
 }
 
 /* What a plan with these options takes. */
-static dv_status measure(const dv_options *options, dv_plan_summary *totals, dv_error *error) {
+static dv_status measure(const dv_options *options, const dv_dataset_shape *shape, dv_plan_summary *totals,
+                         dv_error *error) {
     dv_graph *graph;
     dv_plan *plan;
-    dv_status status = dv_options_plan(options, NULL, &graph, &plan, error);
+    dv_status status = dv_options_plan(options, shape, &graph, &plan, error);
     if (status != DV_OK)
         return status;
     *totals = dv_plan_totals(plan);
@@ -153,44 +152,86 @@ static int make_and_print(const plan_settings *chosen) {
     dv_graph *graph;
     dv_plan *plan;
     dv_error error;
-    if (dv_options_plan(&chosen->options, NULL, &graph, &plan, &error) != DV_OK)
+    if (dv_options_plan(&chosen->options, &chosen->shape, &graph, &plan, &error) != DV_OK)
         return cli_report(&error);
     whole = dv_plan_totals(plan);
     trained.freeze[0] = '\0';
-    dv_status status = chosen->options.freeze[0] != '\0' ? measure(&trained, &whole, &error) : DV_OK;
+    dv_status status = chosen->options.freeze[0] != '\0' ? measure(&trained, &chosen->shape, &whole, &error) : DV_OK;
     int code = status == DV_OK ? print_plan(plan, &whole, chosen) : cli_report(&error);
     dv_plan_free(plan);
     dv_graph_free(graph);
     return code;
 }
 
-int cli_plan(int argc, char **argv) {
+/* ---- the call ------------------------------------------------------------------------------ */
+
+static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands) {
     static const cli_section sections[] = {{"Methods", dv_method_name_at, dv_method_help_at},
+                                           {"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
                                            {"Optimizers", dv_optimizer_name_at, dv_optimizer_help_at},
                                            {0}};
-    static plan_settings c;
-    c.options = dv_options_default();
-    (void)dv_options_set(&c.options, "model", "resnet50", NULL);
-    (void)dv_options_set(&c.options, "batch", "32", NULL);
     const dv_option own[] = {
-        {"classes", "N", "classes, 0 for the model's own", CLI_COUNT(&c.options.classes, 0, MOST_CLASSES)},
-        {"side", "N", "side of the images, 0 for the model's own", CLI_COUNT(&c.options.side, 0, MOST_SIDE)},
-        {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c.elsewhere)},
-        {"schedule", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c.schedule)},
-        {"json", NULL, "print one JSON object", CLI_FLAG(&c.json)},
+        {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c->elsewhere)},
+        {"operations", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c->operations)},
+        {CLI_JSON, NULL, "print one JSON object", CLI_FLAG(&c->json)},
         CLI_OPTIONS_END,
     };
     dv_option table[CLI_MOST_TRAINING_OPTIONS + sizeof own / sizeof *own];
     char details[DETAILS_BYTES];
     const cli_usage usage = {
         .command = "plan",
+        .operands = "[RECIPE]",
         .summary = "Prints what training a network takes: what each layer keeps for the backward pass, how\n"
                    "and in how many bytes, then the memory in all. Nothing is run. Ends with 1 if it is more\n"
-                   "than is available.\n",
+                   "than is available. Recipes and options are those of 'division train'; where no data is\n"
+                   "named, side and classes are the model's own.\n",
         .details = details,
-        .options = table};
-    memcpy(table + cli_training_options(&c.options, shared, table), own, sizeof own);
+        .options = table,
+        .maximum_operands = 1};
+    memcpy(table + cli_training_options(&c->options, NULL, table), own, sizeof own);
     cli_describe(sections, details, sizeof details);
-    int code = cli_parse(&usage, argc, argv, NULL);
-    return code == CLI_CONTINUE ? make_and_print(&c) : code;
+    return cli_parse(&usage, argc, argv, operands);
+}
+
+/* The defaults of a plan without recipe and data: a network as people know it. */
+static plan_settings usual(void) {
+    plan_settings made = {.options = dv_options_default()};
+    (void)dv_options_set(&made.options, "model", "resnet50", NULL);
+    (void)dv_options_set(&made.options, "batch", "32", NULL);
+    made.options.data[0] = '\0';
+    return made;
+}
+
+/* Takes side and classes from the data, if there is some. A plan can be made before the data is there. */
+static void look_at_data(plan_settings *c) {
+    dv_dataset *data;
+    dv_error error;
+    if (c->options.data[0] == '\0')
+        return;
+    if (dv_dataset_open(c->options.data, &data, &error) != DV_OK) {
+        cli_fail("%s; the plan has the side and the classes of --side and --classes, or the model's own", error.text);
+        return;
+    }
+    c->shape = dv_dataset_describe(data);
+    dv_dataset_close(data);
+}
+
+/* Reads the recipe, if there is one, and the command line over it, with the defaults of a training. */
+static int read_training(plan_settings *c, const cli_operands *operands, int argc, char **argv) {
+    *c = (plan_settings){.options = dv_options_default()};
+    int code = operands->count > 0 ? cli_read_recipe(operands->at[0], &c->options) : CLI_CONTINUE;
+    return code == CLI_CONTINUE ? parse(c, argc, argv, NULL) : code;
+}
+
+int cli_plan(int argc, char **argv) {
+    static plan_settings c;
+    cli_operands operands;
+    c = usual();
+    int code = parse(&c, argc, argv, &operands);
+    if (code == CLI_CONTINUE && (operands.count > 0 || c.options.data[0] != '\0'))
+        code = read_training(&c, &operands, argc, argv);
+    if (code != CLI_CONTINUE)
+        return code;
+    look_at_data(&c);
+    return make_and_print(&c);
 }

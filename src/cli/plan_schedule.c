@@ -1,4 +1,4 @@
-/* division plan --schedule: a step operation by operation, with what each of them touches. */
+/* division plan --operations: a step operation by operation, with what each of them touches. */
 #include "cli.h"
 #include "plan.h"
 

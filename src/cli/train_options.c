@@ -3,20 +3,13 @@
 #include "train.h"
 
 #include "cli.h"
+#include "recipe.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 enum { DETAILS_BYTES = 4096, DIFFERENCES_SHOWN = 20 };
-
-/* The program's own options. */
-#define OUT "out"
-#define RESUME "resume"
-#define REPLACE "replace"
-#define QUIET "quiet"
-#define JSON "json"
-#define FIND_RATE "find-lr"
 
 #define NOWHERE "nowhere"
 
@@ -49,13 +42,13 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
                                            {"Schedules", dv_schedule_name_at, NULL},
                                            {0}};
     const dv_option own[] = {
-        {OUT, "RUN", "folder for log, checkpoints and the rest; unless given one under runs/; nowhere for nothing",
+        {CLI_OUT, "RUN", "folder for log, checkpoints and the rest; unless given one under runs/; nowhere for nothing",
          CLI_TEXT(&chosen->out)},
-        {RESUME, NULL, "go on with the run that is in the folder", CLI_FLAG(&chosen->resume)},
-        {REPLACE, NULL, "replace the run that is in the folder", CLI_FLAG(&chosen->replace)},
-        {QUIET, NULL, "print nothing but errors", CLI_FLAG(&chosen->quiet)},
-        {JSON, NULL, "print a JSON object per epoch", CLI_FLAG(&chosen->json)},
-        {FIND_RATE, NULL, "train nothing: try rising rates, suggest one, and write find-lr.svg and find-lr.json",
+        {CLI_RESUME, NULL, "go on with the run that is in the folder", CLI_FLAG(&chosen->resume)},
+        {CLI_REPLACE, NULL, "replace the run that is in the folder", CLI_FLAG(&chosen->replace)},
+        {CLI_QUIET, NULL, "print nothing but errors", CLI_FLAG(&chosen->quiet)},
+        {CLI_JSON, NULL, "print a JSON object per epoch", CLI_FLAG(&chosen->json)},
+        {CLI_FIND_RATE, NULL, "train nothing: try rising rates, suggest one, and write find-lr.svg and find-lr.json",
          CLI_FLAG(&chosen->find_rate)},
         CLI_OPTIONS_END,
     };
@@ -67,8 +60,9 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
         .summary =
             "Trains a network, tests it after each epoch, and prints what it takes. The memory that is planned\n"
             "before the first step is the memory it will take. Ctrl-C ends it after the step, and --resume goes\n"
-            "on from there to the same bits. RECIPE is a file of options, as in recipes/, or a run, whose\n"
-            "options are taken; options of the command line go over it.\n",
+            "on from there to the same bits. RECIPE is the name of one that came with the program (as\n"
+            "resnet18_cifar10), a file of options, or a run, whose options are taken; options of the command\n"
+            "line go over it.\n",
         .details = details,
         .options = table,
         .maximum_operands = 1};
@@ -79,40 +73,11 @@ static int parse(train_settings *chosen, int argc, char **argv, cli_operands *op
 
 /* ---- recipes ------------------------------------------------------------------------------- */
 
-/* Refuses what only the command line may say: options of the program itself. */
-static dv_status check_names(const char *path, const dv_recipe *recipe, dv_error *error) {
-    static const char *const own[] = {OUT, RESUME, REPLACE, QUIET, JSON, FIND_RATE};
-    const dv_recipe_line *line;
-    for (size_t i = 0; (line = dv_recipe_at(recipe, i)) != NULL; i++)
-        for (size_t n = 0; n < sizeof own / sizeof *own; n++)
-            if (strcmp(line->name, own[n]) == 0)
-                return line->line > 0
-                           ? cli_error(error, DV_ERROR_OPTION, "%s, line %zu: %s: belongs on the command line", path,
-                                       line->line, line->name)
-                           : cli_error(error, DV_ERROR_OPTION, "%s: %s: belongs on the command line", path, line->name);
-    return DV_OK;
-}
-
-/* Reads a recipe, or the options of the run in a folder. */
-static int read_recipe(train_settings *chosen, const char *path) {
-    char config[TRAIN_PATH_BYTES];
-    dv_recipe *recipe = NULL;
-    dv_error error;
-    snprintf(config, sizeof config, train_is_folder(path) ? "%s/" DV_FOLDER_CONFIG : "%s", path);
-    dv_status status = dv_recipe_read(config, &recipe, &error);
-    if (status == DV_OK)
-        status = check_names(config, recipe, &error);
-    if (status == DV_OK)
-        status = dv_options_apply(&chosen->options, recipe, config, &error);
-    dv_recipe_free(recipe);
-    return status == DV_OK ? CLI_CONTINUE : cli_report(&error);
-}
-
 /* Reads the options of the run that is to go on, if there is one. */
 static int read_folder(train_settings *chosen, const char *out) {
     char config[TRAIN_PATH_BYTES];
     snprintf(config, sizeof config, "%s/" DV_FOLDER_CONFIG, out);
-    return train_is_file(config) ? read_recipe(chosen, config) : CLI_CONTINUE;
+    return train_is_file(config) ? cli_read_recipe(config, &chosen->options) : CLI_CONTINUE;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -153,7 +118,7 @@ int train_choose(int argc, char **argv, train_settings *chosen) {
     }
     *chosen = (train_settings){.options = dv_options_default()};
     if (recipe != NULL)
-        code = read_recipe(chosen, recipe);
+        code = cli_read_recipe(recipe, &chosen->options);
     if (code == CLI_CONTINUE && resume && out != NULL)
         code = read_folder(chosen, out);
     if (code == CLI_CONTINUE)

@@ -75,7 +75,7 @@ typedef struct dv_plan_text {
     double batch, activation_bytes, planned_bytes;
     dv_plan_layer *layers;
     size_t layer_count;
-    dv_plan_step *schedule; /* NULL: it was printed without --schedule */
+    dv_plan_step *schedule; /* NULL: it was printed without --operations */
     size_t schedule_count;
 } dv_plan_text;
 

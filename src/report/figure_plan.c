@@ -110,7 +110,7 @@ const dv_figure dv_figure_plan = {
     .about = "What each layer leaves for the backward pass, from the plan of a step. Full columns are values that are "
              "kept, pale "
              "ones what a layer saves for itself: statistics, winners of a pooling.",
-    .command = "division plan --model resnet20 --batch 128 --method division --json --schedule > plan.jsonl",
+    .command = "division plan --model resnet20 --batch 128 --method division --json --operations > plan.jsonl",
     .panels = panels,
     .draw = draw,
     .tabulate = tabulate,

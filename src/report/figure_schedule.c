@@ -165,7 +165,7 @@ const dv_figure dv_figure_schedule = {
     .about = "Bytes of the arena that are in use at each operation of a step, in the order of the schedule: the "
              "forward pass "
              "fills it, the backward pass empties it.",
-    .command = "division plan --model resnet20 --batch 128 --method division --json --schedule > plan.jsonl",
+    .command = "division plan --model resnet20 --batch 128 --method division --json --operations > plan.jsonl",
     .panels = panels,
     .draw = draw,
     .tabulate = tabulate,
