@@ -7,6 +7,7 @@ install(TARGETS division_shared division_static EXPORT division
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET division_program)
   install(TARGETS division_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  include(cmake/DivisionManual.cmake)
 endif()
 if(TARGET division_mpi)
   install(TARGETS division_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/division)

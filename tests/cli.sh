@@ -53,7 +53,7 @@ fails 2 "there is no command 'division frobnicate': see 'division --help'"
 run help frobnicate
 fails 2 "there is no command 'division frobnicate': see 'division --help'"
 run bench
-fails 2 "bench: which one is missing: see 'division bench --help'"
+fails 2 "bench: BENCHMARK is missing: see 'division bench --help'"
 run bench codex
 fails 2 "there is no command 'division bench codex': did you mean 'division bench codec'?"
 run codec

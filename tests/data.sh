@@ -9,7 +9,7 @@ trap '((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null' EXIT
 # ---- wrong calls -----------------------------------------------------------------------------
 
 run
-fails 2 "data: the command is missing: see 'division data --help'"
+fails 2 "data: COMMAND is missing: see 'division data --help'"
 run --help
 prints '*fetch*lmdb*show*speed*'
 run lmdb only

@@ -36,3 +36,6 @@ dpkg-deb -f "$package" Depends | tee depends
 grep -q libdnnl depends || fail "the package does not depend on oneDNN"
 dpkg-deb -x "$package" unpacked
 unpacked/usr/bin/division models >/dev/null || fail "the packaged program does not run"
+for file in man/man1/division.1 bash-completion/completions/division zsh/vendor-completions/_division; do
+    [[ -s unpacked/usr/share/$file || -s unpacked/usr/share/$file.gz ]] || fail "the package has no $file"
+done

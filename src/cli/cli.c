@@ -1,5 +1,6 @@
 /* What the commands share: messages, interruption, the end of output, and finding a command in a table. */
 #include "cli.h"
+#include "manual.h"
 
 #include "options.h"
 
@@ -201,4 +202,22 @@ int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char
 void cli_list_commands(const cli_command *commands) {
     for (; commands->name != NULL; commands++)
         printf("  %-10s %s\n", commands->name, commands->help);
+}
+
+static int print_group(const cli_group *group) {
+    if (cli_manual_group(group))
+        return CLI_SUCCESS;
+    printf("Usage: division %s %s [options]\n\n%s\n%s:\n", group->name, group->operand, group->summary, group->title);
+    cli_list_commands(group->commands);
+    return cli_finish();
+}
+
+int cli_call_group(const cli_group *group, int argc, char **argv) {
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "division %s", group->name);
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return print_group(group);
+    if (argc < 2)
+        return cli_wrong_call("%s: %s is missing: see 'division %s --help'", group->name, group->operand, group->name);
+    return cli_dispatch(group->commands, prefix, argc - 1, argv + 1);
 }

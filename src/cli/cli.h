@@ -77,6 +77,18 @@ int cli_dispatch(const cli_command *commands, const char *prefix, int argc, char
 /* Prints the table's names and help lines. */
 void cli_list_commands(const cli_command *commands);
 
+/* A command that is nothing but its subcommands. */
+typedef struct cli_group {
+    const char *name;    /* "data" */
+    const char *operand; /* what a subcommand is called, "COMMAND" */
+    const char *title;   /* of their list, "Commands" */
+    const char *summary; /* what they do: a sentence and \n */
+    const cli_command *commands;
+} cli_group;
+
+/* Calls the subcommand, or prints the help of the group. */
+int cli_call_group(const cli_group *group, int argc, char **argv);
+
 /* The commands. */
 int cli_models(int argc, char **argv);
 int cli_methods(int argc, char **argv);

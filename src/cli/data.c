@@ -1,9 +1,6 @@
 /* division data: preparing and looking at data, one subcommand each. */
 #include "cli.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const cli_command commands[] = {
     {"fetch", "download CIFAR-10 or CIFAR-100", cli_data_fetch},
     {"lmdb", "make LMDB files of an image folder", cli_data_lmdb},
@@ -12,16 +9,7 @@ static const cli_command commands[] = {
     {NULL, NULL, NULL},
 };
 
-static int print_help(void) {
-    printf("Usage: division data COMMAND [options]\n\nPrepares and shows data.\n\nCommands:\n");
-    cli_list_commands(commands);
-    return cli_finish();
-}
-
 int cli_data(int argc, char **argv) {
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-        return print_help();
-    if (argc < 2)
-        return cli_wrong_call("data: the command is missing: see 'division data --help'");
-    return cli_dispatch(commands, "division data", argc - 1, argv + 1);
+    static const cli_group group = {"data", "COMMAND", "Commands", "Prepares and shows data.\n", commands};
+    return cli_call_group(&group, argc, argv);
 }

@@ -1,5 +1,6 @@
 /* The program: finds the command in a table and calls it. */
 #include "cli.h"
+#include "manual.h"
 #include "start.h"
 
 #include <division/info.h>
@@ -43,23 +44,26 @@ static int print_version(void) {
     return cli_finish();
 }
 
-/* "division help" and "division help COMMAND [SUBCOMMAND]": calls the command with --help. */
+/* True if `text` is one of the two words. */
+static int is_either(const char *text, const char *one, const char *other) {
+    return strcmp(text, one) == 0 || strcmp(text, other) == 0;
+}
+
+/* "division help" and "division help COMMAND [SUBCOMMAND]": calls the command with --help. "division help --man": see
+ * manual.h. */
 static int help(int argc, char **argv) {
     enum { MOST_WORDS = 4 };
     char flag[] = "--help", *call[MOST_WORDS + 1];
-    if (argc < 2)
+    if (argc < 2 || is_either(argv[1], "--help", "-h"))
         return print_help();
+    if (argv[1][0] == '-')
+        return cli_manual(commands, argv[1]);
     int count = 0;
     for (int i = 1; i < argc && count < MOST_WORDS - 1; i++)
         call[count++] = argv[i];
     call[count++] = flag;
     call[count] = NULL;
     return cli_dispatch(commands, "division", count, call);
-}
-
-/* True if `text` is one of the two words. */
-static int is_either(const char *text, const char *one, const char *other) {
-    return strcmp(text, one) == 0 || strcmp(text, other) == 0;
 }
 
 int main(int argc, char **argv) {

@@ -2,11 +2,12 @@
 #include "options.h"
 
 #include "cli.h"
+#include "manual.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 160, HELP_COLUMN = 28, LONGEST_NAME = 32 };
+enum { HELP_COLUMN = 28, LONGEST_NAME = 32 };
 
 static size_t count_options(const dv_option *options) {
     size_t count = 0;
@@ -65,25 +66,36 @@ static void print_option(const char *name, const char *argument, const char *hel
 }
 
 /* "f32|bf16". */
-static void list_words(const dv_option *option, char text[TEXT_BYTES]) {
+static void list_words(const dv_option *option, char text[CLI_OPTION_TEXT]) {
     size_t used = 0;
-    for (size_t i = 0; option->words[i] != NULL && used < TEXT_BYTES; i++)
-        used += (size_t)snprintf(text + used, TEXT_BYTES - used, "%s%s", i > 0 ? "|" : "", option->words[i]);
+    for (size_t i = 0; option->words[i] != NULL && used < CLI_OPTION_TEXT; i++)
+        used += (size_t)snprintf(text + used, CLI_OPTION_TEXT - used, "%s%s", i > 0 ? "|" : "", option->words[i]);
 }
 
-/* Prints one line on an option; its target still holds the default. */
-static void describe_option(const dv_option *option) {
-    char argument[TEXT_BYTES] = "", preset[TEXT_BYTES] = "";
+const char *cli_option_argument(const dv_option *option, char text[CLI_OPTION_TEXT]) {
+    text[0] = '\0';
     if (option->argument != NULL)
-        snprintf(argument, sizeof argument, "%s", option->argument);
+        snprintf(text, CLI_OPTION_TEXT, "%s", option->argument);
     else if (option->kind == DV_OPTION_WORD)
-        list_words(option, argument);
+        list_words(option, text);
+    return text;
+}
+
+const char *cli_option_preset(const dv_option *option, char text[CLI_OPTION_TEXT]) {
+    text[0] = '\0';
     if (option->kind != DV_OPTION_FLAG)
-        dv_option_get(option, NULL, preset, sizeof preset);
-    print_option(option->name, argument, option->help, preset);
+        dv_option_get(option, NULL, text, CLI_OPTION_TEXT);
+    return text;
+}
+
+static void describe_option(const dv_option *option) {
+    char argument[CLI_OPTION_TEXT], preset[CLI_OPTION_TEXT];
+    print_option(option->name, cli_option_argument(option, argument), option->help, cli_option_preset(option, preset));
 }
 
 static int print_help(const cli_usage *usage) {
+    if (cli_manual_command(usage))
+        return CLI_SUCCESS;
     printf("Usage: division %s%s%s [options]\n\n%s\nOptions:\n", usage->command, usage->operands != NULL ? " " : "",
            usage->operands != NULL ? usage->operands : "", usage->summary);
     for (const dv_option *option = usage->options; option->name != NULL; option++)

@@ -50,6 +50,12 @@ dv_option cli_text_option(const char *name, const char *help, const char **targe
 dv_option cli_integer_option(const char *name, const char *help, int *target);
 dv_option cli_word_option(const char *name, const char *help, int *target);
 
+/* What the help says of an option: what it takes, "N" or "f32|bf16", empty for a flag; and, while its target still
+ * holds it, its default. Both return `text`. */
+enum { CLI_OPTION_TEXT = 160 };
+const char *cli_option_argument(const dv_option *option, char text[CLI_OPTION_TEXT]);
+const char *cli_option_preset(const dv_option *option, char text[CLI_OPTION_TEXT]);
+
 /* How a command is called. */
 typedef struct cli_usage {
     const char *command;                    /* "codec", "bench codec" */
