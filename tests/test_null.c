@@ -241,6 +241,11 @@ static void any_order_of_freeing(void **state) {
     dv_dataset_close(n.data);
 }
 
+static void hear_image(void *context, const dv_test_image *image) {
+    (void)context;
+    (void)image;
+}
+
 static void training(void **state) {
     (void)state;
     network n = network_new();
@@ -300,6 +305,10 @@ static void training(void **state) {
     refuses(dv_test(NULL, n.data, DV_TEST, NULL, NULL, &tested, &error));
     refuses(dv_test(n.run, NULL, DV_TEST, NULL, NULL, &tested, &error));
     refuses(dv_test(n.run, n.data, DV_TEST, NULL, NULL, NULL, &error));
+    refuses(dv_test_each(NULL, n.data, DV_TEST, NULL, hear_image, NULL, &tested, &error));
+    refuses(dv_test_each(n.run, NULL, DV_TEST, NULL, hear_image, NULL, &tested, &error));
+    refuses(dv_test_each(n.run, n.data, DV_TEST, NULL, NULL, NULL, &tested, &error));
+    refuses(dv_test_each(n.run, n.data, DV_TEST, NULL, hear_image, NULL, NULL, &error));
     network_free(n);
 }
 

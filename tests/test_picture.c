@@ -137,6 +137,12 @@ static void test_text(void **state) {
     assert_int_equal(count(&picture, red), 7 * 2 * 2);
     dv_picture_text(&picture, 35, 15, "runs off the canvas", 3, red);
     dv_picture_free(&picture);
+    picture = make(20, 40);
+    dv_picture_text_up(&picture, 0, 40, "|", 2, red); /* lies down: seven dots to the right, in the middle of six */
+    assert_int_equal(count(&picture, red), 7 * 2 * 2);
+    assert_true(is(picture.pixels[34 * 20], red) && is(picture.pixels[35 * 20 + 13], red));
+    dv_picture_text_up(&picture, 15, 15, "runs off the canvas", 3, red);
+    dv_picture_free(&picture);
 }
 
 /* Decodes a PNG file into pixels. */

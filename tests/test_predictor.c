@@ -160,6 +160,49 @@ static void test_refused(void **state) {
     dv_predictor_close(predictor);
 }
 
+typedef struct heard {
+    size_t images, right;
+    double loss;
+} heard;
+
+static void hear(void *context, const dv_test_image *image) {
+    heard *h = context;
+    float shares[CLASSES];
+    size_t first;
+    assert_int_equal(image->index, h->images++);
+    assert_int_equal(image->classes, CLASSES);
+    assert_int_equal(image->label, image->index / (TEST_IMAGES / CLASSES));
+    dv_softmax(image->logits, CLASSES, shares);
+    dv_top_labels(image->logits, CLASSES, &first, 1);
+    h->right += first == (size_t)image->label;
+    h->loss -= log(shares[image->label]);
+}
+
+/* A test tells of each image, and its sums are the same. */
+static void test_each(void **state) {
+    char data[FOLDER_PATH_BYTES], run[FOLDER_PATH_BYTES];
+    dv_predictor *predictor;
+    dv_predictor_options options = dv_predictor_options_default();
+    dv_dataset *set;
+    dv_test_result plain, told;
+    train(state, data, run);
+    assert_ok(dv_dataset_open(data, &set, &error));
+    for (int i = 0; i < 2; i++) {
+        heard h = {0};
+        options.batch = 4;
+        options.precision = i == 0 ? "f32" : "bf16";
+        assert_ok(dv_predictor_open(run, &options, &predictor, &error));
+        assert_ok(dv_test(dv_predictor_run(predictor), set, DV_TEST, NULL, NULL, &plain, &error));
+        assert_ok(dv_test_each(dv_predictor_run(predictor), set, DV_TEST, NULL, hear, &h, &told, &error));
+        assert_true(plain.loss == told.loss && plain.top1 == told.top1);
+        assert_int_equal(h.images, TEST_IMAGES);
+        assert_true(fabs(told.top1 - 100.0 * (double)h.right / TEST_IMAGES) < 1e-9);
+        assert_true(fabs(told.loss - h.loss / TEST_IMAGES) < 1e-4 * told.loss);
+        dv_predictor_close(predictor);
+    }
+    dv_dataset_close(set);
+}
+
 static void test_top(void **state) {
     static const float numbers[] = {1, 5, 3, 5, -2, 4};
     size_t labels[8];
@@ -179,6 +222,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_missing, folder_new, images_folder_free),
         cmocka_unit_test_setup_teardown(test_other_side, folder_new, images_folder_free),
         cmocka_unit_test_setup_teardown(test_refused, folder_new, images_folder_free),
+        cmocka_unit_test_setup_teardown(test_each, folder_new, images_folder_free),
         cmocka_unit_test(test_top),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,9 @@ DV_API dv_status dv_predictor_predict(dv_predictor *predictor, size_t images, dv
 DV_API const float *dv_predictor_logits(const dv_predictor *predictor, size_t place);
 DV_API const float *dv_predictor_probabilities(const dv_predictor *predictor, size_t place);
 
+/* The probabilities [classes] of logits [classes]; the two may be one array. */
+DV_API void dv_softmax(const float *logits, size_t classes, float *probabilities);
+
 /* The labels of the `count` largest of `numbers` [classes], the largest first; of equals the lower label first. Returns
  * how many there are: no more than classes. */
 DV_API size_t dv_top_labels(const float *numbers, size_t classes, size_t *labels, size_t count);

@@ -269,6 +269,21 @@ typedef struct dv_test_result {
 DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
                          const dv_train_callbacks *callbacks, dv_test_result *result, dv_error *error);
 
+/* An image of a test, as long as the callback that is told of it. In place of a corrupt image there is another one, as
+ * in all that loaders make, with its own label. */
+typedef struct dv_test_image {
+    size_t index; /* in the split */
+    int32_t label;
+    size_t classes;
+    const float *logits; /* [classes] */
+} dv_test_image;
+
+typedef void (*dv_test_image_callback)(void *context, const dv_test_image *image);
+
+/* The same, and `image` is told of each image in the order of the split. */
+DV_API dv_status dv_test_each(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
+                              dv_test_image_callback image, void *context, dv_test_result *result, dv_error *error);
+
 /* Epochs that are complete, with their tests. */
 DV_API uint64_t dv_train_state_epochs(const dv_train_state *state);
 

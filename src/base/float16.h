@@ -3,6 +3,7 @@
 #ifndef DV_BASE_FLOAT16_H
 #define DV_BASE_FLOAT16_H
 
+#include <division/codec.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -77,6 +78,15 @@ static inline uint16_t dv_f16_nearest(float value) {
     }
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return (uint16_t)(sign | (rounded - ((127 - 15) << 23)) >> 13);
+}
+
+/* Numbers of a type, f32 or bf16, as f32. */
+static inline void dv_numbers_to_f32(dv_type type, const void *src, size_t count, float *dst) {
+    if (type == DV_F32)
+        memcpy(dst, src, count * sizeof *dst);
+    else
+        for (size_t i = 0; i < count; i++)
+            dst[i] = dv_bf16_to_f32(((const uint16_t *)src)[i]);
 }
 
 #endif

@@ -169,6 +169,20 @@ char *cli_class_text(const char *name, size_t label, char text[CLI_CLASS_TEXT]) 
     return dv_printable(text);
 }
 
+void cli_csv_field(FILE *stream, const char *text) {
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, stream);
+        return;
+    }
+    fputc('"', stream);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fputc('"', stream);
+        fputc(*text, stream);
+    }
+    fputc('"', stream);
+}
+
 const char *cli_left_text(double seconds, char text[CLI_LEFT_TEXT]) {
     text[0] = '\0';
     if (!(seconds >= 0 && seconds < 1e8))

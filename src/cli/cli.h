@@ -10,6 +10,7 @@
 #include <division/status.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Exit codes of the program. */
 enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_WRONG_CALL = 2, CLI_INTERRUPTED = 130 };
@@ -58,6 +59,9 @@ const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]);
 /* What to call a class: its name, or its number where that is NULL. Returns `text`. */
 enum { CLI_CLASS_TEXT = 128 };
 char *cli_class_text(const char *name, size_t label, char text[CLI_CLASS_TEXT]);
+
+/* Writes a field of CSV, as RFC 4180 has it: in quotes where it must be. */
+void cli_csv_field(FILE *stream, const char *text);
 
 /* "  1:02:03 left", "  4:05 left", or nothing if that is not known. Returns `text`. */
 enum { CLI_LEFT_TEXT = 32 };

@@ -87,25 +87,13 @@ static void print_json(const prediction *p, const char *image) {
     dv_json_finish(&json, NULL); /* cli_finish says what could not be written */
 }
 
-/* A field of CSV, as RFC 4180 has it: in quotes where it must be. */
-static void print_field(const char *text) {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        printf("%s", text);
-        return;
-    }
-    putchar('"');
-    for (; *text != '\0'; text++)
-        printf(*text == '"' ? "\"\"" : "%c", *text);
-    putchar('"');
-}
-
 static void print_csv(const prediction *p, const char *image) {
     if (p->printed == 0)
         printf("image,rank,label,class,probability\n");
     for (size_t i = 0; i < p->top; i++) {
-        print_field(image);
+        cli_csv_field(stdout, image);
         printf(",%zu,%zu,", i + 1, p->classes[i].label);
-        print_field(p->classes[i].name != NULL ? p->classes[i].name : "");
+        cli_csv_field(stdout, p->classes[i].name != NULL ? p->classes[i].name : "");
         printf(",%.6g\n", p->classes[i].probability);
     }
 }

@@ -7,6 +7,7 @@
 #include "report/font.h"
 
 #include <spng.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 _Static_assert(sizeof(dv_colour) == 3, "the canvas is given to the PNG encoder as bytes");
@@ -99,18 +100,25 @@ void dv_picture_draw_image(dv_picture *picture, size_t x, size_t y, const dv_col
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-/* Draws one character: the set bits of each of its columns. */
-static void draw_character(dv_picture *picture, size_t x, size_t y, char character, size_t zoom, dv_colour colour) {
+/* Draws one character, the set bits of each of its columns, upright or turned to the left. */
+static void draw_character(dv_picture *picture, size_t x, size_t y, char character, size_t zoom, bool turned,
+                           dv_colour colour) {
     const uint8_t *columns = dv_font_columns(character);
     for (size_t i = 0; i < DV_FONT_COLUMNS; i++)
         for (size_t j = 0; j < DV_FONT_ROWS; j++)
             if (columns[i] >> j & 1)
-                dv_picture_fill(picture, x + i * zoom, y + j * zoom, zoom, zoom, colour);
+                dv_picture_fill(picture, x + (turned ? j : i) * zoom, turned ? y - (i + 1) * zoom : y + j * zoom, zoom,
+                                zoom, colour);
 }
 
 void dv_picture_text(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour) {
     for (; *text != '\0'; text++, x += DV_TEXT_WIDTH * zoom)
-        draw_character(picture, x, y, *text, zoom, colour);
+        draw_character(picture, x, y, *text, zoom, false, colour);
+}
+
+void dv_picture_text_up(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour) {
+    for (; *text != '\0' && y >= DV_TEXT_WIDTH * zoom; text++, y -= DV_TEXT_WIDTH * zoom)
+        draw_character(picture, x, y, *text, zoom, true, colour);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */

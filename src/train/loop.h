@@ -46,9 +46,17 @@ static inline bool dv_stop_asked(const dv_train_callbacks *callbacks) {
 dv_status dv_check_optimizer(const dv_options *options, dv_error *error);
 dv_status dv_check_planned(const dv_run *run, const dv_options *options, dv_error *error);
 
+/* Who is told of each image of a test. */
+typedef struct dv_test_listener {
+    dv_test_image_callback image;
+    void *context;
+    float *logits; /* [classes], room for those of one image */
+} dv_test_listener;
+
 /* Tests with all batches of the loader, as after epoch `epoch` (from 1) of `epochs`, which is for the callback alone.
- * If a stop is asked for meanwhile, the tally is not complete. */
+ * If a stop is asked for meanwhile, the tally is not complete. `listener` may be NULL. */
 dv_status dv_test_epoch(dv_run *run, dv_loader *loader, size_t epoch, size_t epochs,
-                        const dv_train_callbacks *callbacks, dv_tally *sum, dv_error *error);
+                        const dv_train_callbacks *callbacks, const dv_test_listener *listener, dv_tally *sum,
+                        dv_error *error);
 
 #endif

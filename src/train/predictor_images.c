@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_FILE = 1 << 28 };
 
@@ -105,19 +104,12 @@ static dv_status fill_input(dv_predictor *p, size_t images, dv_error *error) {
     return DV_OK;
 }
 
-static void copy_logits(dv_predictor *p, size_t count) {
-    const void *from = dv_run_logits(p->run);
-    if (p->precision == DV_F32)
-        memcpy(p->logits, from, count * sizeof *p->logits);
-    else
-        for (size_t i = 0; i < count; i++)
-            p->logits[i] = dv_bf16_to_f32(((const uint16_t *)from)[i]);
-}
-
-static void softmax(const float *logits, size_t classes, float *probabilities) {
-    float most = logits[0];
+void dv_softmax(const float *logits, size_t classes, float *probabilities) {
+    float most = -INFINITY;
     double sum = 0;
-    for (size_t i = 1; i < classes; i++)
+    if (logits == NULL || probabilities == NULL)
+        return;
+    for (size_t i = 0; i < classes; i++)
         most = fmaxf(most, logits[i]);
     for (size_t i = 0; i < classes; i++)
         sum += exp((double)logits[i] - (double)most);
@@ -130,10 +122,11 @@ dv_status dv_predictor_predict(dv_predictor *predictor, size_t images, dv_error 
     predictor->predicted = 0;
     DV_TRY(fill_input(predictor, images, error));
     DV_TRY(dv_run_predict(predictor->run, error));
-    copy_logits(predictor, images * predictor->classes);
+    dv_numbers_to_f32(predictor->precision, dv_run_logits(predictor->run), images * predictor->classes,
+                      predictor->logits);
     for (size_t place = 0; place < images; place++)
-        softmax(predictor->logits + place * predictor->classes, predictor->classes,
-                predictor->probabilities + place * predictor->classes);
+        dv_softmax(predictor->logits + place * predictor->classes, predictor->classes,
+                   predictor->probabilities + place * predictor->classes);
     predictor->predicted = images;
     return DV_OK;
 }

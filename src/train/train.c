@@ -261,7 +261,7 @@ static dv_status try_test(training *t, dv_epoch_record *record, dv_error *error)
     if (t->options->average > 0)
         dv_average_exchange(t->run);
     dv_status status =
-        dv_test_epoch(t->run, t->test_loader, record->epoch, t->options->epochs, t->callbacks, &sum, error);
+        dv_test_epoch(t->run, t->test_loader, record->epoch, t->options->epochs, t->callbacks, NULL, &sum, error);
     if (t->options->average > 0)
         dv_average_exchange(t->run);
     DV_TRY(status);

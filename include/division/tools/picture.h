@@ -75,6 +75,10 @@ enum { DV_TEXT_WIDTH = 6, DV_TEXT_HEIGHT = 9 };
 /* Draws one line of printable ASCII; other bytes become a box. `zoom` is the size of a dot of the font. */
 DV_TOOL void dv_picture_text(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour);
 
+/* The same from bottom to top, turned to the left: (x, y) is where its upper left corner comes to be, at the bottom. */
+DV_TOOL void dv_picture_text_up(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom,
+                                dv_colour colour);
+
 /* Writes the canvas as a PNG file, all of it or nothing. */
 DV_TOOL dv_status dv_picture_write(const dv_picture *picture, const char *path, dv_error *error);
 
