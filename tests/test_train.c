@@ -94,7 +94,12 @@ static fixture *fixture_with(const char *method, size_t batch, layers with, cons
     f->options.epochs = 3;
     f->state = dv_train_state_default();
     f->slowest = INFINITY;
-    f->callbacks = (dv_train_callbacks){count_begin, count_step, keep_record, count_save, f, &f->stop};
+    f->callbacks = (dv_train_callbacks){.begin = count_begin,
+                                        .progress = count_step,
+                                        .epoch = keep_record,
+                                        .save = count_save,
+                                        .context = f,
+                                        .stop = &f->stop};
     build(f, method, batch, with, data);
     return f;
 }
