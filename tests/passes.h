@@ -59,7 +59,7 @@ static inline float *computed(dv_pass_kind kind, const dv_convolution_shape *sha
     int before = omp_get_max_threads();
     dv_pass *pass;
     omp_set_num_threads(threads);
-    assert_ok(dv_pass_new(&pass, kind, shape, "conv", &error));
+    assert_ok(dv_pass_new(&pass, NULL, kind, shape, "conv", &error));
     omp_set_num_threads(before);
     void *packed = guarded_new(pass->weights_bytes), *workspace = guarded_new(pass->workspace_bytes);
     dv_pass_arrays arrays = {.src = src, .dst = dst, .bias = bias, .gradient = numbers[2], .workspace = workspace};

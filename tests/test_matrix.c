@@ -191,10 +191,10 @@ static void passes(void **state) {
         for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
             dv_convolution_shape shape = shape_at(i), wide = shape;
             wide.type = DV_F32;
-            dv_pass_force_onednn = true;
+            dv_pass_forced = &dv_onednn_maker;
             size_t count;
             float *expected = computed((dv_pass_kind)kind, &wide, 2, &count);
-            dv_pass_force_onednn = false;
+            dv_pass_forced = NULL;
             for (int j = i < SHAPES - SLOW_SHAPES ? 0 : 1; j < 2 && all[j]; j++) {
                 dv_matrix_forced = all[j];
                 float *got = computed((dv_pass_kind)kind, &shape, 2, &count);
@@ -229,7 +229,7 @@ static void any_number_of_threads(void **state) {
 static void expect_kernel(dv_convolution_shape shape, bool matrix) {
     for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
         dv_pass *pass;
-        assert_ok(dv_pass_new(&pass, (dv_pass_kind)kind, &shape, "conv", &error));
+        assert_ok(dv_pass_new(&pass, NULL, (dv_pass_kind)kind, &shape, "conv", &error));
         assert_int_equal(strncmp(pass->kernel, "matrix", 6) == 0, matrix);
         dv_pass_free(pass);
     }
@@ -249,9 +249,9 @@ static void who_computes(void **state) {
     expect_kernel(shape, false);
     shape = square_shape(DV_BF16, 8, 256, 256, 1 << 16, 1), shape.rank = 1; /* rows too long for any cache */
     expect_kernel(shape, false);
-    dv_pass_force_onednn = true;
+    dv_pass_forced = &dv_onednn_maker;
     expect_kernel(shape_at(0), false);
-    dv_pass_force_onednn = false;
+    dv_pass_forced = NULL;
 }
 
 int main(void) {

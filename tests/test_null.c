@@ -262,6 +262,15 @@ static void training(void **state) {
     dv_optimizer optimizer;
     refuses(dv_optimizer_parse(NULL, &optimizer, &error));
     refuses(dv_optimizer_parse("sgd", NULL, &error));
+    dv_tune_options tune = dv_tune_options_default();
+    dv_pass_row row;
+    refuses(dv_tune_parse("off", NULL, &error));
+    refuses(dv_graph_tune(NULL, NULL, &tune, NULL, &error));
+    refuses(dv_graph_tune(n.graph, NULL, NULL, NULL, &error));
+    refuses(dv_graph_write_passes(NULL, "passes.txt", &error));
+    refuses(dv_graph_write_passes(n.graph, NULL, &error));
+    assert_false(dv_graph_pass_at(NULL, 0, &row));
+    assert_false(dv_graph_pass_at(n.graph, 0, NULL));
     assert_null(dv_optimizer_name(NULL));
     assert_null(dv_optimizer_slot_at(NULL, 0));
     refuses(dv_options_for_plan(NULL, text, &plan_options, &error));

@@ -7,7 +7,7 @@
 static void expect_kernel(const dv_convolution_shape *shape, bool winograd) {
     for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
         dv_pass *pass;
-        assert_ok(dv_pass_new(&pass, (dv_pass_kind)kind, shape, "conv", &error));
+        assert_ok(dv_pass_new(&pass, NULL, (dv_pass_kind)kind, shape, "conv", &error));
         assert_int_equal(strncmp(pass->kernel, "winograd", 8) == 0, winograd && dv_winograd());
         dv_pass_free(pass);
     }
@@ -22,9 +22,9 @@ static void who_computes(void **state) {
     expect_kernel(&shape, false);
     shape = square_shape(DV_F32, 8, 32, 48, 12, 3);
     expect_kernel(&shape, false);
-    dv_pass_force_onednn = true;
+    dv_pass_forced = &dv_onednn_maker;
     expect_kernel(&fine, false);
-    dv_pass_force_onednn = false;
+    dv_pass_forced = NULL;
     shape = fine, shape.src_channels = 24;
     expect_kernel(&shape, false);
     shape = fine, shape.groups = 2;
@@ -50,10 +50,10 @@ static void as_much_as_can_be_counted(void **state) {
             shape.src_sides[0] = shape.dst_sides[0] = 1 << 18;
             shape.src_channels = end ? 64 : 1 << 18;
             shape.dst_channels = end ? 1 << 18 : 64;
-            assert_fails(dv_pass_new(&pass, (dv_pass_kind)kind, &shape, "fc", &error), DV_ERROR_UNSUPPORTED,
+            assert_fails(dv_pass_new(&pass, NULL, (dv_pass_kind)kind, &shape, "fc", &error), DV_ERROR_UNSUPPORTED,
                          "fc: oneDNN computes at most 65535 elements of 262144 channels at a time");
             shape.src_sides[0] = shape.dst_sides[0] = 1 << 14;
-            assert_ok(dv_pass_new(&pass, (dv_pass_kind)kind, &shape, "fc", &error));
+            assert_ok(dv_pass_new(&pass, NULL, (dv_pass_kind)kind, &shape, "fc", &error));
             dv_pass_free(pass);
         }
 }
@@ -67,9 +67,9 @@ static void blocks_of_channels(void **state) {
             dv_convolution_shape shape = square_shape(DV_F32, 2, channels[i][0], channels[i][1], 14, channels[i][2]);
             size_t count;
             float *got = computed((dv_pass_kind)kind, &shape, 2, &count);
-            dv_pass_force_onednn = true;
+            dv_pass_forced = &dv_onednn_maker;
             float *expected = computed((dv_pass_kind)kind, &shape, 2, &count);
-            dv_pass_force_onednn = false;
+            dv_pass_forced = NULL;
             assert_near(got, expected, count, 1e-5);
             free(got);
             free(expected);
@@ -81,7 +81,7 @@ static void any_number_of_threads(void **state) {
     for (size_t stride = 1; stride <= 2; stride++) {
         dv_convolution_shape shape =
             square_shape(DV_F32, 20, 32, 16, 14, stride); /* 320 tiles: chunks, the last one not full */
-        if (!dv_winograd_suits(&shape))
+        if (!dv_winograd_maker.suits(DV_PASS_FORWARD, &shape))
             skip();
         for (int kind = DV_PASS_FORWARD_NO_BIAS; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
             size_t count;

@@ -57,14 +57,16 @@ static void every_row_is_whole(void **state) {
 /* A text that a row takes, and is not its default. */
 static const char *another_text(const dv_option *row) {
     static char text[64];
-    if (strcmp(row->name, "schedule") == 0)
-        return "multistep:at=3+5,factor=0.25";
-    if (strcmp(row->name, "augment") == 0)
-        return "reflect:padding=2,flip=2";
-    if (strcmp(row->name, "normalise") == 0)
-        return "0.5+0.25+0.125/1+2+4";
-    if (strcmp(row->name, "groups") == 0)
-        return "vectors:decay=0";
+    static const char *const own[][2] = {
+        {"schedule", "multistep:at=3+5,factor=0.25"},
+        {"augment", "reflect:padding=2,flip=2"},
+        {"normalise", "0.5+0.25+0.125/1+2+4"},
+        {"groups", "vectors:decay=0"},
+        {"tune", "again:prefer=speed"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(row->name, own[i][0]) == 0)
+            return own[i][1];
     switch (row->kind) {
     case DV_OPTION_FLAG:
         return strcmp(row->preset, "yes") == 0 ? "no" : "yes";

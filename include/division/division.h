@@ -32,6 +32,7 @@
 #include <division/threads.h>
 #include <division/train.h>
 #include <division/training.h>
+#include <division/tune.h>
 #include <division/version.h>
 
 #endif

@@ -1,6 +1,7 @@
 /* The folder of a run: what one training wrote.
  *
  *     config.json        the options, resolved
+ *     passes.txt         what computes its convolutions (division/tune.h), unless nothing was measured
  *     log.jsonl          a line per epoch
  *     last.safetensors   a checkpoint to go on from
  *     best.safetensors   the weights of the best test
@@ -27,6 +28,7 @@ extern "C" {
 #endif
 
 #define DV_FOLDER_CONFIG "config.json"
+#define DV_FOLDER_PASSES "passes.txt"
 #define DV_FOLDER_LOG "log.jsonl"
 #define DV_FOLDER_LAST "last.safetensors"
 #define DV_FOLDER_BEST "best.safetensors"

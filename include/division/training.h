@@ -23,6 +23,7 @@
 #include <division/options.h>
 #include <division/status.h>
 #include <division/train.h>
+#include <division/tune.h>
 #include <signal.h>
 
 #ifdef __cplusplus
@@ -94,6 +95,9 @@ DV_API const dv_dataset *dv_training_data(const dv_training *training);
 DV_API const dv_plan *dv_training_plan(const dv_training *training);
 DV_API dv_run *dv_training_run(const dv_training *training);
 DV_API const dv_train_state *dv_training_state(const dv_training *training);
+
+/* What choosing the passes of its convolutions did. */
+DV_API const dv_tune_result *dv_training_tuned(const dv_training *training);
 
 /* True if it began from a checkpoint of its folder. */
 DV_API int dv_training_resumed(const dv_training *training);

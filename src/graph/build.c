@@ -38,6 +38,7 @@ void dv_graph_free(dv_graph *graph) {
     for (size_t i = 0; i < graph->layer_count; i++)
         dv_graph_layer_destroy(&graph->layers[i]);
     dv_graph_layer_destroy(&graph->loss);
+    dv_choices_free(&graph->choices);
     free(graph->layers);
     free(graph->values);
     free(graph);
@@ -256,6 +257,7 @@ static void give_keys(dv_graph *graph) {
 static dv_status prepare_layers(dv_graph *graph, dv_error *error) {
     for (size_t i = 0; i <= graph->layer_count; i++) {
         dv_layer *layer = i < graph->layer_count ? &graph->layers[i].layer : &graph->loss.layer;
+        layer->choices = &graph->choices;
         if (layer->kind->prepare)
             DV_TRY(layer->kind->prepare(layer, error));
     }

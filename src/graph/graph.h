@@ -3,6 +3,7 @@
 #ifndef DV_GRAPH_GRAPH_H
 #define DV_GRAPH_GRAPH_H
 
+#include "nn/choices.h"
 #include "nn/layer.h"
 
 #include <division/graph.h>
@@ -34,6 +35,7 @@ struct dv_graph {
     size_t value_count, value_capacity;
     dv_graph_value *values;
     dv_value input, logits;
+    dv_choices choices;  /* who computes the layers' passes */
     dv_graph_layer loss; /* of the logits: no part of `layers`, and without an output */
     bool finished;
 };

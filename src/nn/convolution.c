@@ -30,6 +30,7 @@ const dv_layer_kind dv_convolution = {
     .infer = infer,
     .prepare = prepare,
     .destroy = dv_convolution_destroy,
+    .pass = dv_convolution_pass,
     .forward = dv_convolution_forward,
     .backward = dv_convolution_backward,
     .stores_output = true,

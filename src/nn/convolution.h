@@ -21,6 +21,7 @@ dv_status dv_convolution_declare(dv_layer *layer, const size_t *sides, size_t fi
 /* layer->kind's functions for both. */
 dv_status dv_convolution_prepare(dv_layer *layer, bool transposed, dv_error *error);
 void dv_convolution_destroy(dv_layer *layer);
+const struct dv_pass *dv_convolution_pass(const dv_layer *layer, int index, size_t *runs);
 dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, dv_error *error);
 dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call, dv_error *error);
 

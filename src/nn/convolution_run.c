@@ -148,9 +148,9 @@ static dv_status make_passes(convolution *conv, const dv_layer *layer, dv_type t
     dv_pass_kind to_input = DV_PASS_BACKWARD_DATA;
     if (conv->transposed)
         to_output = DV_PASS_BACKWARD_DATA, to_input = DV_PASS_FORWARD_NO_BIAS;
-    DV_TRY(dv_pass_new(&conv->to_output, to_output, &forward, layer->name, error));
-    DV_TRY(dv_pass_new(&conv->to_input, to_input, &backward, layer->name, error));
-    return dv_pass_new(&conv->to_weights, DV_PASS_BACKWARD_WEIGHTS, &backward, layer->name, error);
+    DV_TRY(dv_pass_new(&conv->to_output, layer->choices, to_output, &forward, layer->name, error));
+    DV_TRY(dv_pass_new(&conv->to_input, layer->choices, to_input, &backward, layer->name, error));
+    return dv_pass_new(&conv->to_weights, layer->choices, DV_PASS_BACKWARD_WEIGHTS, &backward, layer->name, error);
 }
 
 /* Passes on values as they are. DV_ERROR_UNSUPPORTED also if they are bf16 and one pass would be slow:
@@ -246,6 +246,13 @@ void dv_convolution_destroy(dv_layer *layer) {
     free_passes(conv);
     free(conv);
     layer->prepared = NULL;
+}
+
+const dv_pass *dv_convolution_pass(const dv_layer *layer, int index, size_t *runs) {
+    const convolution *conv = layer->prepared;
+    const dv_pass *passes[] = {conv->to_output, conv->to_input, conv->to_weights};
+    *runs = layer->output.images / (index == 0 ? conv->forward_images : conv->backward_images);
+    return index < 3 ? passes[index] : NULL;
 }
 
 /* ---- running -------------------------------------------------------------------------------- */

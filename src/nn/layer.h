@@ -147,7 +147,11 @@ typedef struct dv_layer_kind {
     /* Sets saved_bytes, the workspaces and recompute_bytes; makes what it needs in layer->prepared. NULL: nothing to
      * do. */
     dv_status (*prepare)(dv_layer *layer, dv_error *error);
-    void (*destroy)(dv_layer *layer); /* NULL: nothing to do */
+    void (*destroy)(dv_layer *layer); /* of what prepare made, which may be called again. NULL: nothing to do */
+
+    /* The passes of a prepared layer, that of forward and those of backward, and how often each runs in a step; NULL
+     * past the last. NULL: it has none. */
+    const struct dv_pass *(*pass)(const dv_layer *layer, int index, size_t *runs);
 
     /* On failure the message says what; the caller adds layer and step. */
     dv_status (*forward)(const dv_layer *layer, const dv_forward *call, dv_error *error);
@@ -188,7 +192,8 @@ struct dv_layer {
     uint64_t key;        /* of its random numbers: what dropout drops depends on it. The graph's */
     const void *options; /* the kind's own struct, owned by the graph */
     size_t input_count;
-    const dv_map *inputs; /* [input_count] shapes */
+    const dv_map *inputs;       /* [input_count] shapes */
+    struct dv_choices *choices; /* who computes its passes; NULL: the expected makers. The graph's */
 
     /* set by infer */
     dv_map output;

@@ -68,6 +68,13 @@ static void destroy(dv_layer *layer) {
     layer->prepared = NULL;
 }
 
+static const dv_pass *pass_at(const dv_layer *layer, int index, size_t *runs) {
+    const linear *made = layer->prepared;
+    *runs = 1;
+    const dv_pass *passes[] = {made->to_output, made->to_input, made->to_weights};
+    return index < 3 ? passes[index] : NULL;
+}
+
 static dv_status make_passes(linear *made, const dv_layer *layer, dv_error *error) {
     size_t images = layer->output.images;
     const dv_convolution_shape shape = {.type = DV_F32,
@@ -80,9 +87,9 @@ static dv_status make_passes(linear *made, const dv_layer *layer, dv_error *erro
                                         .dst_sides = {images},
                                         .window = dv_window_square(1, 1, 0)};
     dv_pass_kind forward = has_bias(layer) ? DV_PASS_FORWARD : DV_PASS_FORWARD_NO_BIAS;
-    DV_TRY(dv_pass_new(&made->to_output, forward, &shape, layer->name, error));
-    DV_TRY(dv_pass_new(&made->to_input, DV_PASS_BACKWARD_DATA, &shape, layer->name, error));
-    return dv_pass_new(&made->to_weights, DV_PASS_BACKWARD_WEIGHTS, &shape, layer->name, error);
+    DV_TRY(dv_pass_new(&made->to_output, layer->choices, forward, &shape, layer->name, error));
+    DV_TRY(dv_pass_new(&made->to_input, layer->choices, DV_PASS_BACKWARD_DATA, &shape, layer->name, error));
+    return dv_pass_new(&made->to_weights, layer->choices, DV_PASS_BACKWARD_WEIGHTS, &shape, layer->name, error);
 }
 
 /* Arrays that are NULL are not needed: f32 values are used where they are. */
@@ -243,6 +250,7 @@ const dv_layer_kind dv_linear = {
     .infer = infer,
     .prepare = prepare,
     .destroy = destroy,
+    .pass = pass_at,
     .forward = forward,
     .backward = backward,
 };

@@ -315,7 +315,7 @@ static bool pass_init(dv_matrix_pass *made, dv_pass_kind kind, const dv_convolut
     return gradient ? dv_matrix_gradient_set_sizes(made) : set_sizes(made);
 }
 
-bool dv_matrix_suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
+static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
     const dv_window *window = &shape->window;
     size_t taps = window->kernel[0] * (shape->rank == 2 ? window->kernel[1] : 1);
     dv_matrix_pass made;
@@ -323,8 +323,8 @@ bool dv_matrix_suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
            shape->src_channels <= MOST_CHANNELS && pass_init(&made, kind, shape);
 }
 
-dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                             dv_error *error) {
+static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                          dv_error *error) {
     dv_matrix_pass *made = malloc(sizeof *made);
     if (!made)
         return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", name);
@@ -332,3 +332,5 @@ dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolu
     *pass = &made->pass;
     return DV_OK;
 }
+
+const dv_pass_maker dv_matrix_maker = {.name = "matrix", .suits = suits, .is_expected = suits, .make = pass_new};

@@ -643,8 +643,8 @@ static dv_status check_memory(const char *name, dv_error *error) {
 
 static const dv_pass_methods methods = {.pack_weights = pack_weights, .run = run, .destroy = destroy};
 
-dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                             dv_error *error) {
+static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                          dv_error *error) {
     DV_TRY(check_size(shape, name, error));
     DV_TRY(check_memory(name, error));
     if (!engine_get())
@@ -665,3 +665,10 @@ dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolu
     return dv_fail(error, status_from(status), "%s: oneDNN cannot make the %s convolution in %s: %s", name,
                    kind_words[kind], dv_type_name(shape->type), status_words(status));
 }
+
+static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
+    (void)kind, (void)shape;
+    return true;
+}
+
+const dv_pass_maker dv_onednn_maker = {.name = "onednn", .suits = suits, .is_expected = suits, .make = pass_new};

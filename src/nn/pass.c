@@ -1,17 +1,34 @@
 /* Passes: who makes them, and what is the same whoever did. */
 #include "nn/pass.h"
 
+#include "base/status.h"
+#include "nn/choices.h"
+
 #include <string.h>
 
-bool dv_pass_force_onednn;
+const dv_pass_maker *dv_pass_forced;
 
-dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                      dv_error *error) {
-    if (!dv_pass_force_onednn && dv_winograd_suits(shape))
-        return dv_winograd_pass_new(pass, kind, shape, name, error);
-    if (!dv_pass_force_onednn && dv_matrix_suits(kind, shape))
-        return dv_matrix_pass_new(pass, kind, shape, name, error);
-    return dv_onednn_pass_new(pass, kind, shape, name, error);
+const dv_pass_maker *const dv_pass_makers[DV_PASS_MAKERS] = {&dv_matrix_maker, &dv_winograd_maker, &dv_onednn_maker};
+
+int dv_pass_expected(dv_pass_kind kind, const dv_convolution_shape *shape) {
+    int i = 0;
+    while (i < DV_PASS_MAKERS - 1 && !dv_pass_makers[i]->is_expected(kind, shape))
+        i++;
+    return i;
+}
+
+dv_status dv_pass_new(dv_pass **pass, struct dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape,
+                      const char *name, dv_error *error) {
+    int choice = -1;
+    if (choices)
+        DV_TRY(dv_choices_note(choices, kind, shape, &choice, error));
+    const dv_pass_maker *maker =
+        dv_pass_makers[choice >= 0 ? choices->at[choice].maker : dv_pass_expected(kind, shape)];
+    if (dv_pass_forced && dv_pass_forced->suits(kind, shape))
+        maker = dv_pass_forced;
+    DV_TRY(maker->make(pass, kind, shape, name, error));
+    (*pass)->choice = choice;
+    return DV_OK;
 }
 
 void dv_pass_free(dv_pass *pass) {

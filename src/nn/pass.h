@@ -6,8 +6,9 @@
  *
  * A pass runs with the number of OpenMP threads that it was made with, so that its sums have one order.
  *
- * Three things compute them: oneDNN (onednn.c) any of them; Winograd's algorithm (winograd.c) some of f32, and matrix
- * tiles (matrix.c) most of bf16, faster. */
+ * Several makers compute them: oneDNN (onednn.c) any of them; Winograd's algorithm (winograd.c) some of f32, and matrix
+ * tiles (matrix.c) most of bf16. Which is fastest depends on the processor: choices (nn/choices.h) say what was
+ * measured. */
 #ifndef DV_NN_PASS_H
 #define DV_NN_PASS_H
 
@@ -56,16 +57,36 @@ struct dv_pass {
     const dv_pass_methods *methods;
     dv_pass_kind kind;
     int threads;     /* that it was made for */
+    int choice;      /* its number in the choices it was made by; negative: there were none */
     char kernel[64]; /* the name of what computes it: "winograd:fma", or oneDNN's: "jit:avx2" */
     /* What the caller must have room for, at addresses that are multiples of 64. */
     size_t weights_bytes; /* packed weights; 0: it takes them plain, or takes none */
     size_t workspace_bytes;
 };
 
-/* Makes a pass, to be given back by dv_pass_free. `name` of the layer is for messages. A type or a shape
- * that this processor has no kernel for is DV_ERROR_UNSUPPORTED. */
-dv_status dv_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+/* Something that computes passes. */
+typedef struct dv_pass_maker {
+    const char *name; /* in files of choices too: "winograd" */
+    /* Whether it can compute the pass here; and whether it is taken where nothing was measured. */
+    bool (*suits)(dv_pass_kind kind, const dv_convolution_shape *shape);
+    bool (*is_expected)(dv_pass_kind kind, const dv_convolution_shape *shape);
+    /* As dv_pass_new. */
+    dv_status (*make)(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
                       dv_error *error);
+} dv_pass_maker;
+
+enum { DV_PASS_MAKERS = 3 };
+extern const dv_pass_maker *const dv_pass_makers[DV_PASS_MAKERS]; /* the last one suits everything, and is expected */
+extern const dv_pass_maker dv_matrix_maker, dv_winograd_maker, dv_onednn_maker;
+
+/* The maker that is taken where nothing was measured: its index. */
+int dv_pass_expected(dv_pass_kind kind, const dv_convolution_shape *shape);
+
+/* Makes a pass, to be given back by dv_pass_free: by the maker that `choices` has for it, which take note of it; NULL:
+ * by the expected one. `name` of the layer is for messages. A type or a shape that this processor has no kernel for is
+ * DV_ERROR_UNSUPPORTED. */
+dv_status dv_pass_new(dv_pass **pass, struct dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape,
+                      const char *name, dv_error *error);
 void dv_pass_free(dv_pass *pass); /* NULL is fine */
 
 /* Computed by plain loops, which are there to be correct, not fast. */
@@ -78,21 +99,9 @@ dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, 
 
 dv_status dv_pass_run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error);
 
-/* For tests: passes that are made from now on are oneDNN's. */
-extern bool dv_pass_force_onednn;
+/* For tests: passes that are made from now on are this maker's, where it suits; NULL: as said above. */
+extern const dv_pass_maker *dv_pass_forced;
 /* ... and those on matrix tiles use these kernels; NULL: the processor's. */
 extern const struct dv_matrix_kernels *dv_matrix_forced;
-
-/* The makers: as dv_pass_new. */
-dv_status dv_onednn_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                             dv_error *error);
-dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                               dv_error *error);
-dv_status dv_matrix_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                             dv_error *error);
-/* Whether Winograd's algorithm can compute the convolution here, and faster than the direct sum. */
-bool dv_winograd_suits(const dv_convolution_shape *shape);
-/* Whether the processor has matrix tiles, and they can compute this direction of the convolution. */
-bool dv_matrix_suits(dv_pass_kind kind, const dv_convolution_shape *shape);
 
 #endif

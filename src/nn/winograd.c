@@ -6,12 +6,14 @@
  * are four times as many as the weights: they are found at each run, of as many channels at a time as fit in
  * WEIGHTS_BYTES, so that a wide layer does not need four times its weights. */
 #include "nn/kernels/winograd.h"
+#include "base/cpu.h"
 #include "base/sizes.h"
 #include "base/status.h"
 #include "nn/parts.h"
 #include "nn/pass.h"
 
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,21 +48,31 @@ static size_t round_up(size_t count, size_t unit) {
 
 /* ---- what it is good for -------------------------------------------------------------------- */
 
-bool dv_winograd_suits(const dv_convolution_shape *shape) {
+static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
+    (void)kind;
     const dv_window *window = &shape->window;
     if (!dv_winograd() || shape->type != DV_F32 || shape->rank != 2 || shape->groups != 1 ||
         shape->src_channels % PANEL || shape->dst_channels % PANEL)
         return false;
-    size_t computed = 1, wanted = 1;
     for (int d = 0; d < 2; d++) {
         if (window->kernel[d] != KERNEL || window->dilation[d] != 1 || window->stride[d] != window->stride[0])
             return false;
         if (window->stride[d] == 1 ? window->padding[d] >= KERNEL : window->stride[d] != 2 || window->padding[d] != 1)
             return false;
+    }
+    return true;
+}
+
+/* Whether it is faster than the direct sum: with AVX2 unless half of the tiles' results are unused, or the weights are
+ * transformed for a handful of tiles. With AVX-512 that depends on the processor, and NEON was not measured. */
+static bool is_expected(dv_pass_kind kind, const dv_convolution_shape *shape) {
+    if (dv_isa_current() != DV_ISA_AVX2 || !suits(kind, shape))
+        return false;
+    size_t computed = 1, wanted = 1;
+    for (int d = 0; d < 2; d++) {
         computed *= round_up(shape->dst_sides[d], TILE);
         wanted *= shape->dst_sides[d];
     }
-    /* Half of the tiles' results unused, or weights that are transformed for a handful of tiles: no gain. */
     return wanted * 2 >= computed && shape->images * computed >= 24 * TILE * TILE;
 }
 
@@ -357,16 +369,16 @@ static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
         (void)chunk_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.workspace_bytes);
 }
 
-dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
-                               dv_error *error) {
+static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
+                          dv_error *error) {
     winograd_pass *made = calloc(1, sizeof *made);
     if (!made)
         return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", name);
     made->pass = (dv_pass){.methods = kind == DV_PASS_BACKWARD_WEIGHTS ? &gradient_methods : &methods,
                            .kind = kind,
-                           .threads = omp_get_max_threads(),
-                           .kernel = "winograd:fma"};
+                           .threads = omp_get_max_threads()};
     made->kernels = dv_winograd();
+    snprintf(made->pass.kernel, sizeof made->pass.kernel, "winograd:%s", made->kernels->name);
     made->form = choose_form(made->kernels, kind, (size_t)shape->window.stride[0]);
     made->points = (size_t)made->form->side * (size_t)made->form->side;
     set_ends(made, shape);
@@ -374,3 +386,6 @@ dv_status dv_winograd_pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convo
     *pass = &made->pass;
     return DV_OK;
 }
+
+const dv_pass_maker dv_winograd_maker = {
+    .name = "winograd", .suits = suits, .is_expected = is_expected, .make = pass_new};

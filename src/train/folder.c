@@ -20,7 +20,8 @@
 
 enum { LARGEST_LOG = 1 << 28 };
 
-static const char *const files[] = {DV_FOLDER_CONFIG, DV_FOLDER_LOG, DV_FOLDER_LAST, DV_FOLDER_BEST, DV_FOLDER_SUMMARY};
+static const char *const files[] = {DV_FOLDER_CONFIG, DV_FOLDER_PASSES, DV_FOLDER_LOG,
+                                    DV_FOLDER_LAST,   DV_FOLDER_BEST,   DV_FOLDER_SUMMARY};
 
 enum { FILE_COUNT = sizeof files / sizeof *files };
 

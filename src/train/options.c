@@ -11,6 +11,7 @@
 #include <division/models.h>
 #include <division/threads.h>
 #include <division/tools/json.h>
+#include <division/tune.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,12 @@ static dv_status accept_optimizer(const char *text, void *values, dv_error *erro
     (void)values;
     dv_optimizer optimizer;
     return dv_optimizer_parse(text, &optimizer, error);
+}
+
+static dv_status accept_tune(const char *text, void *values, dv_error *error) {
+    (void)values;
+    dv_tune_options tune = dv_tune_options_default();
+    return dv_tune_parse(text, &tune, error);
 }
 
 static dv_status accept_groups(const char *text, void *values, dv_error *error) {
@@ -119,6 +126,8 @@ static const dv_option rows[] = {
     {"init", "FILE", "weights to begin with: safetensors, or PyTorch's .pth", COPY(init)},
     {"init-except", "PREFIX", "but not those whose names begin like this", COPY(init_except)},
     {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, DV_MAX_THREADS), .preset = "0"},
+    {"tune", "HOW", "choose the fastest passes of convolutions: off, cache, again, ...:prefer=speed (default cache)",
+     COPY(tune), .accept = accept_tune},
     {"save-minutes", "M", "save at least so often; 0 for after epochs alone", NUMBER(save_minutes, 0, 10000),
      .preset = "10"},
 };

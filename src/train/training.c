@@ -5,6 +5,7 @@
 
 #include <division/threads.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,25 @@ static dv_status open_data(dv_training *t, dv_error *error) {
     return DV_OK;
 }
 
+/* Chooses the passes of the graph and plans again. A training that goes on has the passes that it had. */
+static dv_status tune(dv_training *t, dv_error *error) {
+    dv_tune_options tune = dv_tune_options_default();
+    char optimizer[DV_OPTIMIZER_TEXT_BYTES], passes[DV_PATH_BYTES + sizeof DV_FOLDER_PASSES];
+    dv_plan_options told;
+    DV_TRY(dv_tune_parse(t->options.tune, &tune, error));
+    if (tune.mode == DV_TUNE_OFF)
+        return DV_OK;
+    if (t->path != NULL && t->mode == DV_FOLDER_GO_ON) {
+        snprintf(passes, sizeof passes, "%s/%s", t->path, DV_FOLDER_PASSES);
+        tune.kept = passes;
+    }
+    dv_plan_free(t->plan);
+    t->plan = NULL;
+    DV_TRY(dv_options_for_plan(&t->options, optimizer, &told, error));
+    DV_TRY(dv_graph_tune(t->graph, &told, &tune, &t->tuned, error));
+    return dv_plan_new(t->graph, &told, &t->plan, error);
+}
+
 static dv_status prepare(dv_training *t, dv_error *error) {
     dv_loading *loading = &t->options.loading;
     DV_TRY(dv_options_check(&t->options, error));
@@ -30,6 +50,7 @@ static dv_status prepare(dv_training *t, dv_error *error) {
     DV_TRY(open_data(t, error));
     DV_TRY(dv_options_plan(&t->options, &t->shape, &t->graph, &t->plan, error));
     t->program_bytes = dv_memory_peak();
+    DV_TRY(tune(t, error));
     DV_TRY(dv_run_new(t->plan, t->options.seed, &t->run, error));
     if (t->callbacks.corrupt != NULL) {
         loading->corrupt = t->callbacks.corrupt;
@@ -151,6 +172,10 @@ const dv_dataset *dv_training_data(const dv_training *training) {
 
 const dv_plan *dv_training_plan(const dv_training *training) {
     return training->plan;
+}
+
+const dv_tune_result *dv_training_tuned(const dv_training *training) {
+    return &training->tuned;
 }
 
 dv_run *dv_training_run(const dv_training *training) {

@@ -18,6 +18,7 @@ struct dv_training {
     dv_folder *folder; /* NULL: not opened yet, or none */
     dv_train_state state;
     dv_train_result result;
+    dv_tune_result tuned;
     size_t loading_bytes;
     size_t program_bytes; /* resident before the plan's memory was mapped */
     bool resumed;         /* from a checkpoint */

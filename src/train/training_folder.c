@@ -14,13 +14,20 @@
 
 enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, MOST_NOTES = 10 };
 
+static dv_status write_passes(const dv_training *t, dv_error *error) {
+    char path[DV_PATH_BYTES + sizeof DV_FOLDER_PASSES];
+    snprintf(path, sizeof path, "%s/%s", t->path, DV_FOLDER_PASSES);
+    return dv_graph_write_passes(t->graph, path, error);
+}
+
 dv_status dv_training_write_config(dv_training *t, dv_error *error) {
     char text[DV_OPTIONS_JSON_BYTES];
     if (t->folder == NULL)
         return DV_OK;
     DV_TRY(dv_options_json(&t->options, text, error));
     t->configured = true;
-    return dv_folder_write(t->folder, DV_FOLDER_CONFIG, text, error);
+    DV_TRY(dv_folder_write(t->folder, DV_FOLDER_CONFIG, text, error));
+    return t->tuned.passes > 0 ? write_passes(t, error) : DV_OK;
 }
 
 /* A number for a note. */

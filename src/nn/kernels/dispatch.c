@@ -18,12 +18,22 @@ const dv_elementwise_kernels *dv_elementwise(void) {
     return tables[dv_isa_current()];
 }
 
+static const dv_winograd_kernels *const winograd_tables[DV_ISA_COUNT] = {
+#if defined(__x86_64__)
+    [DV_ISA_AVX2] = &dv_winograd_fma,
+    [DV_ISA_AVX512] = &dv_winograd_avx512,
+    [DV_ISA_AMX] = &dv_winograd_avx512,
+#elif defined(__aarch64__)
+    [DV_ISA_NEON] = &dv_winograd_neon,
+#endif
+};
+
 const dv_winograd_kernels *dv_winograd(void) {
 #if defined(__x86_64__)
-    if (dv_isa_current() == DV_ISA_AVX2 && __builtin_cpu_supports("fma"))
-        return &dv_winograd_fma;
+    if (!__builtin_cpu_supports("fma"))
+        return NULL;
 #endif
-    return NULL;
+    return winograd_tables[dv_isa_current()];
 }
 
 const dv_matrix_kernels *dv_matrix(void) {

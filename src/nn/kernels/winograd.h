@@ -63,6 +63,7 @@ typedef struct dv_winograd_form {
 } dv_winograd_form;
 
 typedef struct dv_winograd_kernels {
+    const char *name;                     /* "fma" */
     dv_winograd_form plain;               /* stride 1: forward, backward data, and the gradient of weights */
     const dv_winograd_form *strided;      /* stride 2: forward, and the gradient of weights */
     const dv_winograd_form *strided_back; /* stride 2 and padding 1: backward data */
@@ -75,10 +76,13 @@ typedef struct dv_winograd_kernels {
     void (*multiply_add)(const float *left, size_t rows, size_t depth, const float *panel, float *result);
 } dv_winograd_kernels;
 
-extern const dv_winograd_form dv_winograd_strided_fma, dv_winograd_strided_back_fma;
-extern const dv_winograd_kernels dv_winograd_fma; /* x86-64 with AVX2 and FMA */
+/* Compiled for x86-64 with AVX2 and FMA, for AVX-512, and for AArch64. They compute the same bits. */
+extern const dv_winograd_kernels dv_winograd_fma, dv_winograd_avx512, dv_winograd_neon;
+extern const dv_winograd_form dv_winograd_strided_fma, dv_winograd_strided_avx512, dv_winograd_strided_neon;
+extern const dv_winograd_form dv_winograd_strided_back_fma, dv_winograd_strided_back_avx512,
+    dv_winograd_strided_back_neon;
 
-/* The kernels for the instruction set in use, NULL where direct convolution is as good or nothing is known. */
+/* The kernels for the instruction set in use; NULL where it has none. */
 const dv_winograd_kernels *dv_winograd(void);
 
 #endif

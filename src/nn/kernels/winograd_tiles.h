@@ -1,30 +1,12 @@
-/* Tiles and weights to points and back, eight channels at a time: along both sides by the same transform in one
+/* Tiles and weights to points and back, a vector of channels at a time: along both sides by the same transform in one
  * variable, which the file that includes this has. Lanes are channels everywhere, so that nothing is shuffled. */
 #ifndef DV_NN_KERNELS_WINOGRAD_TILES_H
 #define DV_NN_KERNELS_WINOGRAD_TILES_H
 
 #include "nn/kernels/winograd.h"
+#include "nn/kernels/winograd_lanes.h"
 
-#include <immintrin.h>
-
-enum { LANES = 8, KERNEL = 3, PANEL = DV_WINOGRAD_PANEL, SIDE = DV_WINOGRAD_SIDE, MOST = DV_WINOGRAD_MOST_SIDE };
-
-typedef __m256 lanes;
-
-#define ALWAYS static inline __attribute__((always_inline))
-
-ALWAYS lanes all(float value) {
-    return _mm256_set1_ps(value);
-}
-
-/* x y + z, z - x y */
-ALWAYS lanes fused(lanes x, float y, lanes z) {
-    return _mm256_fmadd_ps(x, all(y), z);
-}
-
-ALWAYS lanes fused_less(lanes x, float y, lanes z) {
-    return _mm256_fnmadd_ps(x, all(y), z);
-}
+enum { KERNEL = 3, PANEL = DV_WINOGRAD_PANEL, SIDE = DV_WINOGRAD_SIDE, MOST = DV_WINOGRAD_MOST_SIDE };
 
 /* A transform in one variable. It is a constant wherever it is given, and so are the numbers of what it takes and
  * makes. */
@@ -51,8 +33,7 @@ ALWAYS const float *step(const float *pointer, int line, size_t stride) {
 /* Lanes of the pixels of line `i`, those that the tile does not have as zeros. */
 ALWAYS void load_line(const dv_winograd_pixels *pixels, const float *line, int i, int side, bool whole, lanes *x) {
     for (int j = 0; j < side; j++)
-        x[j] =
-            whole || has_pixel(pixels, i, j) ? _mm256_loadu_ps(line + (size_t)j * pixels->pixel) : _mm256_setzero_ps();
+        x[j] = whole || has_pixel(pixels, i, j) ? load(line + (size_t)j * pixels->pixel) : all(0);
 }
 
 /* tile_to_points for a tile that is whole, or for one at an edge: `whole` is a constant. */
@@ -75,7 +56,7 @@ ALWAYS void read_tile(const dv_winograd_pixels *pixels, bool whole, int from, in
                 x[i] = lines[i][j];
             line(x, y);
             for (int i = 0; i < to; i++)
-                _mm256_storeu_ps(dst + (size_t)(i * to) * stride, y[i]);
+                store(dst + (size_t)(i * to) * stride, y[i]);
         }
     }
 }
@@ -93,13 +74,13 @@ ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, int from, int to, l
 ALWAYS void write_tile(const float *points, size_t stride, size_t channels, const float *bias,
                        const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line) {
     for (size_t c = 0; c < channels; c += LANES) {
-        lanes columns[MOST][MOST], added = bias ? _mm256_loadu_ps(bias + c) : _mm256_setzero_ps();
+        lanes columns[MOST][MOST], added = bias ? load(bias + c) : all(0);
         const float *src = points + c;
         for (int j = 0; j < from; j++) {
             lanes x[MOST], y[MOST];
             src = step(src, j, stride);
             for (int i = 0; i < from; i++)
-                x[i] = _mm256_loadu_ps(src + (size_t)(i * from) * stride);
+                x[i] = load(src + (size_t)(i * from) * stride);
             line(x, y);
             for (int i = 0; i < to; i++)
                 columns[i][j] = y[i];
@@ -111,7 +92,7 @@ ALWAYS void write_tile(const float *points, size_t stride, size_t channels, cons
             line(columns[i], y);
             for (int j = 0; j < to; j++)
                 if (whole || has_pixel(pixels, i, j))
-                    _mm256_storeu_ps(dst + (size_t)j * pixels->pixel, _mm256_add_ps(y[j], added));
+                    store(dst + (size_t)j * pixels->pixel, add(y[j], added));
         }
     }
 }
@@ -144,7 +125,7 @@ ALWAYS void weights_to_points(const float *plain, const dv_winograd_weights *lay
         for (int i = 0; i < KERNEL; i++) {
             lanes x[KERNEL];
             for (int j = 0; j < KERNEL; j++)
-                x[j] = _mm256_loadu_ps(square[i * KERNEL + j] + c);
+                x[j] = load(square[i * KERNEL + j] + c);
             line(x, rows[i]);
         }
         for (int j = 0; j < SIDE; j++) {
@@ -153,8 +134,7 @@ ALWAYS void weights_to_points(const float *plain, const dv_winograd_weights *lay
                 x[i] = rows[i][j];
             line(x, y);
             for (int i = 0; i < SIDE; i++)
-                _mm256_storeu_ps(panel + (size_t)(i * SIDE + j) * stride + c,
-                                 _mm256_mul_ps(y[i], all(scales[i] * scales[j])));
+                store(panel + (size_t)(i * SIDE + j) * stride + c, times(y[i], scales[i] * scales[j]));
         }
     }
 }
@@ -168,8 +148,7 @@ ALWAYS void points_to_weights(const float *panel, size_t stride, const dv_winogr
         for (int i = 0; i < SIDE; i++) {
             lanes x[SIDE];
             for (int j = 0; j < SIDE; j++)
-                x[j] = _mm256_mul_ps(_mm256_loadu_ps(panel + (size_t)(i * SIDE + j) * stride + c),
-                                     all(scales[i] * scales[j]));
+                x[j] = times(load(panel + (size_t)(i * SIDE + j) * stride + c), scales[i] * scales[j]);
             line(x, rows[i]);
         }
         for (int j = 0; j < KERNEL; j++) {
@@ -178,7 +157,7 @@ ALWAYS void points_to_weights(const float *panel, size_t stride, const dv_winogr
                 x[i] = rows[i][j];
             line(x, y);
             for (int i = 0; i < KERNEL; i++)
-                _mm256_storeu_ps(square[i * KERNEL + j] + c, y[i]);
+                store(square[i * KERNEL + j] + c, y[i]);
         }
     }
     for (int column = 0; column < PANEL; column++)

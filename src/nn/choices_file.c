@@ -1,0 +1,201 @@
+/* Files of choices: two lines that say whose they are, and a line for each choice:
+ *
+ *     forward f32 threads 2 images 8 ...: winograd: winograd 0.00123 4194304, onednn 0.00167 0
+ *
+ * its text, who computes it, and of each maker the seconds and bytes that were measured. */
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "nn/choices.h"
+
+#include <division/version.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_BYTES = 4 << 20, PATH_BYTES = 4096, HEAD_BYTES = 256 };
+
+/* ---- whose they are ------------------------------------------------------------------------- */
+
+static const char *onednn_version(void) {
+    for (size_t i = 0; dv_library_name_at(i); i++)
+        if (strcmp(dv_library_name_at(i), "oneDNN") == 0)
+            return dv_library_version_at(i);
+    return "unknown";
+}
+
+static const char *head_text(char text[HEAD_BYTES]) {
+    snprintf(text, HEAD_BYTES, "# passes of convolutions, by division %s with oneDNN %s\n# on %s with %s\n",
+             dv_version(), onednn_version(), dv_processor_signature(), dv_isa_name(dv_isa_current()));
+    return text;
+}
+
+/* FNV-1a */
+static unsigned long long hash_of(const char *text) {
+    unsigned long long hash = 0xcbf29ce484222325u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash;
+}
+
+bool dv_choices_cache_path(char *path, size_t bytes) {
+    char head[HEAD_BYTES];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool own = cache && cache[0] == '/'; /* what is relative is to be ignored, says the specification */
+    if (!own && !(home && home[0] == '/'))
+        return false;
+    int used = snprintf(path, bytes, "%s%s/division/passes-%016llx.txt", own ? cache : home, own ? "" : "/.cache",
+                        hash_of(head_text(head)));
+    return used > 0 && (size_t)used < bytes;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int maker_named(const char *name, size_t length) {
+    for (int m = 0; m < DV_PASS_MAKERS; m++)
+        if (strlen(dv_pass_makers[m]->name) == length && memcmp(dv_pass_makers[m]->name, name, length) == 0)
+            return m;
+    return -1;
+}
+
+/* Where the line of a choice goes on behind its text; NULL if there is none. */
+static const char *find_line(const char *text, const dv_choice *choice) {
+    char key[DV_CHOICE_TEXT_BYTES];
+    size_t length = strlen(dv_choice_text(choice, key));
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) == 0 && line[length] == ':' && line[length + 1] == ' ')
+            return line + length + 2;
+    }
+    return NULL;
+}
+
+/* " winograd 0.00123 4194304" for each maker, with commas between them, to the end of the line. What is not of this
+ * form makes the whole line void. */
+static bool read_times(const char *text, dv_choice *choice) {
+    do {
+        char name[16];
+        double seconds;
+        size_t bytes;
+        int used = 0;
+        if (sscanf(text, " %15s %lf %zu%n", name, &seconds, &bytes, &used) != 3)
+            return false;
+        int maker = maker_named(name, strlen(name));
+        if (maker < 0 || !(seconds > 0) || !(seconds < 1e6))
+            return false;
+        choice->seconds[maker] = seconds;
+        choice->bytes[maker] = bytes;
+        text += used;
+    } while (*text++ == ',');
+    return text[-1] == '\n';
+}
+
+/* Whether a line says anything; `choice` is changed only if it does. */
+static bool read_line(const char *text, dv_choice *choice) {
+    dv_choice read = *choice;
+    size_t length = strcspn(text, ":\n");
+    read.maker = maker_named(text, length);
+    if (read.maker < 0 || text[length] != ':' || !dv_pass_makers[read.maker]->suits(read.kind, &read.shape) ||
+        !read_times(text + length + 1, &read))
+        return false;
+    *choice = read;
+    return true;
+}
+
+/* The text of a file that is this processor's, to be freed; NULL if there is none. */
+static char *read_file(const char *path) {
+    char head[HEAD_BYTES];
+    void *text;
+    size_t bytes;
+    if (dv_file_read(path, MOST_BYTES, &text, &bytes, NULL) != DV_OK)
+        return NULL;
+    head_text(head);
+    if (strncmp(text, head, strlen(head)) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void dv_choices_read(dv_choices *choices, const char *path, bool makers, size_t *found) {
+    char *text = read_file(path);
+    *found = 0;
+    for (size_t i = 0; text && i < choices->count; i++) {
+        dv_choice *choice = &choices->at[i];
+        const char *line = find_line(text, choice);
+        int before = choice->maker;
+        if (!line || !read_line(line, choice))
+            continue;
+        ++*found;
+        if (!makers)
+            choice->maker = before;
+    }
+    free(text);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void write_choice(FILE *stream, const dv_choice *choice) {
+    char text[DV_CHOICE_TEXT_BYTES];
+    fprintf(stream, "%s: %s:", dv_choice_text(choice, text), dv_pass_makers[choice->maker]->name);
+    const char *comma = "";
+    for (int m = 0; m < DV_PASS_MAKERS; m++)
+        if (choice->seconds[m] > 0) {
+            fprintf(stream, "%s %s %.9f %zu", comma, dv_pass_makers[m]->name, choice->seconds[m], choice->bytes[m]);
+            comma = ",";
+        }
+    fputc('\n', stream);
+}
+
+static bool is_written(const dv_choice *choice) {
+    return choice->seconds[choice->maker] > 0;
+}
+
+/* Whether a line is that of one of the choices that are written. */
+static bool is_replaced(const dv_choices *choices, const char *line) {
+    char key[DV_CHOICE_TEXT_BYTES];
+    for (size_t i = 0; i < choices->count; i++) {
+        size_t length = strlen(dv_choice_text(&choices->at[i], key));
+        if (is_written(&choices->at[i]) && strncmp(line, key, length) == 0 && line[length] == ':')
+            return true;
+    }
+    return false;
+}
+
+/* The lines of an earlier file that stay. */
+static void write_others(FILE *stream, const dv_choices *choices, const char *text) {
+    for (const char *line = text, *end; line && (end = strchr(line, '\n')); line = end + 1)
+        if (*line != '#' && !is_replaced(choices, line))
+            fwrite(line, 1, (size_t)(end + 1 - line), stream);
+}
+
+/* The folders that a path leads through. That one can't be made is told when the file can't. */
+static void make_folders(const char *path) {
+    char folder[PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(folder, 0777);
+        *slash = '/';
+    }
+}
+
+dv_status dv_choices_write(const dv_choices *choices, const char *path, dv_error *error) {
+    char head[HEAD_BYTES];
+    dv_file file;
+    make_folders(path);
+    char *others = read_file(path);
+    dv_status status = dv_file_begin(&file, path, error);
+    if (status == DV_OK) {
+        fputs(head_text(head), file.stream);
+        write_others(file.stream, choices, others);
+        for (size_t i = 0; i < choices->count; i++)
+            if (is_written(&choices->at[i]))
+                write_choice(file.stream, &choices->at[i]);
+        status = dv_file_commit(&file, error);
+    }
+    free(others);
+    return status;
+}
