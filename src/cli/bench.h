@@ -13,6 +13,7 @@
 /* One configuration. 0 for classes, side and threads means the model's own, or OpenMP's. */
 typedef struct bench_network {
     const char *model, *method, *freeze; /* not owned; NULL for freeze: nothing is */
+    const char *tune;                    /* NULL: the default */
     int batch, precision, classes, side, threads;
     int keep_gradients; /* they are read; else parameters are updated as in training */
 } bench_network;
@@ -24,7 +25,7 @@ extern const char *const bench_precisions[];
  * own. */
 #define BENCH_NETWORK_OPTIONS(network)                                                                            \
     cli_text_option("model", NULL, &(network)->model), cli_word_option("precision", NULL, &(network)->precision), \
-        cli_text_option("freeze", NULL, &(network)->freeze),                                                      \
+        cli_text_option("freeze", NULL, &(network)->freeze), cli_text_option("tune", NULL, &(network)->tune),     \
         cli_integer_option("classes", "classes, 0 for the model's own", &(network)->classes),                     \
         cli_integer_option("threads", NULL, &(network)->threads), {                                               \
         "side", "N", "side of the images, 0 for the model's own", CLI_INTEGER(&(network)->side, 0, 8192)          \

@@ -5,6 +5,7 @@
 
 #include <division/models.h>
 #include <division/threads.h>
+#include <division/tune.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,12 @@ dv_status bench_plan(const bench_network *network, dv_graph **graph, dv_plan **p
                                       (size_t)network->side, graph, error);
     if (status != DV_OK)
         return status;
-    status = dv_plan_new(*graph, &options, plan, error);
+    dv_tune_options tune = dv_tune_options_default();
+    status = dv_tune_parse(network->tune, &tune, error);
+    if (status == DV_OK)
+        status = dv_graph_tune(*graph, &options, &tune, NULL, error);
+    if (status == DV_OK)
+        status = dv_plan_new(*graph, &options, plan, error);
     if (status != DV_OK) {
         dv_graph_free(*graph);
         *graph = NULL;

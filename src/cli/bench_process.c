@@ -47,11 +47,12 @@ static int spawn(pid_t *process, char *const *arguments, const int requests[2], 
 }
 
 static int spawn_worker(const bench_network *n, pid_t *process, const int requests[2], const int answers[2]) {
-    char text[8][ARGUMENT_BYTES], *arguments[12] = {"division", "bench", "worker"};
+    char text[9][ARGUMENT_BYTES], *arguments[13] = {"division", "bench", "worker"};
     int count = 0;
     snprintf(text[count++], ARGUMENT_BYTES, "--model=%s", n->model);
     snprintf(text[count++], ARGUMENT_BYTES, "--method=%s", n->method);
     snprintf(text[count++], ARGUMENT_BYTES, "--freeze=%s", n->freeze != NULL ? n->freeze : "");
+    snprintf(text[count++], ARGUMENT_BYTES, "--tune=%s", n->tune != NULL ? n->tune : "");
     snprintf(text[count++], ARGUMENT_BYTES, "--precision=%s", bench_precisions[n->precision]);
     snprintf(text[count++], ARGUMENT_BYTES, "--batch=%d", n->batch);
     snprintf(text[count++], ARGUMENT_BYTES, "--classes=%d", n->classes);

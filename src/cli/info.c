@@ -1,4 +1,6 @@
 /* division info: what this build is and what it found on this machine. */
+#include "info.h"
+
 #include "cli.h"
 #include "options.h"
 
@@ -154,18 +156,31 @@ static void print_json(const machine *found, dv_isa picked) {
 }
 
 int cli_info(int argc, char **argv) {
-    int as_json = 0;
-    const dv_option options[] = {{"json", NULL, "print one JSON object", CLI_FLAG(&as_json)}, CLI_OPTIONS_END};
+    info_passes passes = {.batch = 32};
+    const dv_option options[] = {
+        {"json", NULL, "print JSON: one object, or one per pass", CLI_FLAG(&passes.as_json)},
+        {"passes", "MODEL", "instead, what computes the network's convolutions", CLI_TEXT(&passes.model)},
+        {"batch", "N", "with --passes: images per batch", CLI_INTEGER(&passes.batch, 1, 1 << 20)},
+        cli_word_option("precision", NULL, &passes.precision),
+        cli_integer_option("threads", NULL, &passes.threads),
+        cli_text_option("tune", NULL, &passes.tune),
+        CLI_OPTIONS_END,
+    };
     const cli_usage usage = {.command = "info",
-                             .summary = "Prints what this build is and what it found on this machine.\n",
+                             .summary =
+                                 "Prints what this build is and what it found on this machine. With --passes, for each "
+                                 "shape of\nconvolution in a network: what can compute it, how long that takes, and "
+                                 "what is chosen.\n",
                              .options = options};
     int code = cli_parse(&usage, argc, argv, NULL);
     if (code != CLI_CONTINUE)
         return code;
+    if (passes.model != NULL)
+        return info_print_passes(&passes);
     dv_isa picked = DV_ISA_SCALAR;
     dv_isa_picked(&picked, NULL); /* main has looked at what it says */
     machine found = find_machine();
-    if (as_json)
+    if (passes.as_json)
         print_json(&found, picked);
     else
         print_table(&found, picked);

@@ -34,6 +34,7 @@ static int print_help(void) {
     printf("  %-10s %s\n\n", "help", "explain a command: division help COMMAND");
     printf("Environment:\n"
            "  DV_ISA           use this instruction set; 'division info' lists those there are\n"
+           "  DV_TUNE          how passes of convolutions are chosen where --tune does not say it\n"
            "  OMP_NUM_THREADS  use so many threads\n"
            "  OMP_WAIT_POLICY  how threads wait for each other: passive, asleep, unless you say active\n");
     return cli_finish();

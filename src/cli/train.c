@@ -37,6 +37,7 @@ static void begin(void *context, const dv_training *training) {
     train_screen_folder(&s->screen, s->settings);
     train_screen_scales(&s->screen, training);
     train_screen_left_out(&s->screen, training);
+    train_screen_tuned(&s->screen, training);
     if (s->settings->resume)
         train_screen_resume(&s->screen, training);
     train_screen_first_step(&s->screen, training);

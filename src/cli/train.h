@@ -61,6 +61,9 @@ void train_screen_scales(train_screen *screen, const dv_training *training);
 /* That a last batch is too small to be trained on, where it is. */
 void train_screen_left_out(train_screen *screen, const dv_training *training);
 
+/* What was measured before the training, if anything was. */
+void train_screen_tuned(train_screen *screen, const dv_training *training);
+
 /* Where a training that was to go on begins. */
 void train_screen_resume(train_screen *screen, const dv_training *training);
 

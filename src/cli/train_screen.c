@@ -83,6 +83,14 @@ void train_screen_left_out(train_screen *screen, const dv_training *training) {
         images == 1 ? "" : "s", dv_run_fewest_images(run));
 }
 
+void train_screen_tuned(train_screen *screen, const dv_training *training) {
+    const dv_tune_result *tuned = dv_training_tuned(training);
+    if (tuned->measured > 0)
+        cli_live_print(&screen->line,
+                       "measured %zu passes of convolutions in %.1f s: %zu are faster than expected ones",
+                       tuned->measured, tuned->seconds, tuned->changed);
+}
+
 void train_screen_resume(train_screen *screen, const dv_training *training) {
     const dv_train_state *state = dv_training_state(training);
     if (dv_train_lost_patience(state, dv_training_options(training)))
