@@ -118,4 +118,5 @@ def rebuild(tensor: torch.Tensor, mask: Optional[Mask]) -> Optional[Rebuilt]:
     terms = _terms(node)
     if not terms or all(term.scale is None for term in terms):
         return None
+    terms.sort(key=lambda term: term.scale is not None)  # chains first: at any time two maps are there, and no more
     return Rebuilt(tensor, terms, mask) if sum(_sources(term.kept) for term in terms) <= MOST_SOURCES else None

@@ -92,8 +92,9 @@ class _Rows:
         reference = StorageWeakRef(storage_of(tensor))  # held, so that its number is given to no other storage
         before = 0 if reference.cdata in self.storages else size
         self.storages[reference.cdata] = reference
+        after = before if isinstance(kept, Exact) else kept.nbytes if new else 0
         layer = self.stack[-1] if self.stack else ""
-        self.result.rows.append(Row(layer, tuple(tensor.shape), kept.name, before, kept.nbytes if new else 0, _error(tensor, kept)))
+        self.result.rows.append(Row(layer, tuple(tensor.shape), kept.name, before, after, _error(tensor, kept)))
 
 
 def _error(tensor: torch.Tensor, kept: Kept) -> Optional[float]:

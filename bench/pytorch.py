@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Training in PyTorch with and without division.compress: bytes kept for backward, peak memory, speed.
+
+    bench/pytorch.py [--model resnet50] [--batch 32] [--side 224] [--precision f32|bf16] [--rounds 3] [--methods LIST]
+
+Bytes and peaks are those of a process for each method; times are of one process in which methods take turns, so that
+what else the machine does meets all of them alike. Methods: plain (PyTorch's own), checkpoint (torch.utils.checkpoint on
+each block), python (the codec written in PyTorch's operations), and every text that division.compress takes.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bindings/python"))
+
+import torch
+import torchvision
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import division.torch as division
+
+DIVISION = "division:block=8,bits=2"
+DEFAULT = ["plain", DIVISION, DIVISION + ",recompute=norms", "checkpoint", "python"]
+
+
+# ---- methods ---------------------------------------------------------------------------------------------------------
+
+
+class PythonCodec:
+    """The codec in PyTorch's own operations, for maps [images, channels, height, width]: block averages in bf16, and
+    codes of two bits, four of them a byte."""
+
+    def __init__(self, x):
+        self.shape, self.dtype, edge = x.shape, x.dtype, 8
+        x = x.float()
+        self.average = nn.functional.avg_pool2d(x, [min(edge, s) for s in x.shape[2:]], ceil_mode=True).bfloat16()
+        rest = x - self._low()
+        self.low = rest.amin((2, 3), keepdim=True)
+        self.step = (rest.amax((2, 3), keepdim=True) - self.low).div_(3).clamp_(min=1e-30)
+        codes = ((rest - self.low) / self.step + torch.rand_like(rest)).floor_().clamp_(0, 3).to(torch.uint8).flatten()
+        codes = torch.cat([codes, codes.new_zeros(-codes.numel() % 4)])
+        self.codes = codes[0::4] | codes[1::4] << 2 | codes[2::4] << 4 | codes[3::4] << 6
+
+    def _low(self):
+        return nn.functional.interpolate(self.average.float(), size=self.shape[2:], mode="nearest")
+
+    def unpack(self):
+        codes = torch.stack([self.codes >> s & 3 for s in (0, 2, 4, 6)], 1).flatten()[: self.shape.numel()]
+        return (self._low() + self.low + self.step * codes.view(self.shape).float()).to(self.dtype)
+
+
+def in_python(_model):
+    pack = lambda t: PythonCodec(t) if t.dim() == 4 and t.is_floating_point() and t.grad_fn is not None else t.detach()
+    return torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.unpack() if isinstance(kept, PythonCodec) else kept)
+
+
+def context_of(method, model):
+    if method in ("plain", "checkpoint"):
+        return contextlib.nullcontext()
+    return in_python(model) if method == "python" else division.compress(model, method)
+
+
+def forward_checkpointed(model, x):
+    """A ResNet whose blocks are computed again in backward."""
+    x = model.maxpool(model.relu(model.bn1(model.conv1(x))))
+    for stage in (model.layer1, model.layer2, model.layer3, model.layer4):
+        for block in stage:
+            x = checkpoint(block, x, use_reentrant=False)
+    return model.fc(model.avgpool(x).flatten(1))
+
+
+# ---- a training ------------------------------------------------------------------------------------------------------
+
+
+class Training:
+    def __init__(self, options):
+        torch.manual_seed(1)
+        self.autocast = options.precision == "bf16"
+        self.model = getattr(torchvision.models, options.model)().to(memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, 0.9)
+        self.x = torch.randn(options.batch, 3, options.side, options.side).to(memory_format=torch.channels_last)
+        self.y = torch.arange(options.batch) % 1000
+
+    def step(self, method):
+        self.optimizer.zero_grad()
+        with context_of(method, self.model):
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+                output = forward_checkpointed(self.model, self.x) if method == "checkpoint" else self.model(self.x)
+            loss = nn.functional.cross_entropy(output.float(), self.y)
+        loss.backward()
+        self.optimizer.step()
+
+    def kept(self, method):
+        """Bytes that PyTorch keeps for backward, and that are kept instead."""
+        def forward(model, x):
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+                return model(x)
+
+        made = division.report(self.model, self.x, "exact" if method in ("plain", "checkpoint", "python") else method, forward=forward)
+        return made.before, made.after
+
+
+def one_process(options):
+    """What the process of one method prints: peaks, and bytes where there are any to tell."""
+    training = Training(options)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(2):
+        training.step(options.only)
+    result = {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "start": before * 1024}
+    if options.only.startswith("division"):
+        result["saved"], result["kept"] = training.kept(options.only)
+    print(json.dumps(result))
+
+
+def memory(options):
+    words = [sys.executable, __file__, "--model", options.model, "--batch", str(options.batch), "--side", str(options.side),
+             "--precision", options.precision]
+    results = {}
+    for method in options.methods:
+        done = subprocess.run(words + ["--only", method], capture_output=True, text=True, check=True)
+        results[method] = json.loads(done.stdout.splitlines()[-1])
+        print(f"  {method}: {results[method]}", file=sys.stderr, flush=True)
+    return results
+
+
+def speed(options):
+    """Wall and processor time of a step, by turns."""
+    training, times = Training(options), {method: [] for method in options.methods}
+    for method in options.methods:
+        training.step(method)
+    for _ in range(options.rounds):
+        for method in options.methods:
+            wall, processor = time.monotonic(), time.process_time()
+            training.step(method)
+            times[method].append((time.monotonic() - wall, time.process_time() - processor))
+            print(f"  {method}: {times[method][-1]}", file=sys.stderr, flush=True)
+    return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="resnet50")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--side", type=int, default=224)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--rounds", type=int, default=3, help="0: no times")
+    parser.add_argument("--methods", nargs="+", default=DEFAULT)
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.only:
+        return one_process(options)
+    print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}: "
+          f"{options.model}, batch {options.batch}, side {options.side}, {options.precision}, channels last")
+    peaks = {} if options.no_memory else memory(options)
+    times = speed(options) if options.rounds else {}
+    print("| method | kept for backward | fewer | peak | by plain | wall s | speed by plain | processor s | by plain |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    median = lambda method, i: statistics.median(t[i] for t in times[method])
+    for method in options.methods:
+        row, peak = [method], peaks.get(method, {})
+        row += [f"{peak['kept'] / 1e6:.0f} MB of {peak['saved'] / 1e6:.0f}", f"{peak['saved'] / peak['kept']:.1f}"] if "kept" in peak else ["", ""]
+        row += [f"{peak['peak'] / 1e6:.0f} MB", f"{peak['peak'] / peaks['plain']['peak']:.2f}"] if peak and "plain" in peaks else ["", ""]
+        if times and "plain" in times:
+            ratios = [statistics.median(p[i] / t[i] for p, t in zip(times["plain"], times[method])) for i in (0, 1)]
+            row += [f"{median(method, 0):.2f}", f"{ratios[0]:.2f}", f"{median(method, 1):.2f}", f"{ratios[1]:.2f}"]
+        print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    main()
