@@ -241,6 +241,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                          "division:dither=subtractive",
                                          "division:bits=4,block=3",
                                          "division:bits=8,block=64",
+                                         "division:lfc=off,block=3",
+                                         "division:hfc=off",
+                                         "division:dither=none",
                                          "exact",
                                          "bits"};
     input in = {data, size};
@@ -249,7 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int parsed = parse_line(&in, &codec);
     take(&in, &s, sizeof s);
     if (!parsed)
-        REQUIRE(dv_codec_parse(codecs[s.codec % 7], &codec, NULL) == DV_OK);
+        REQUIRE(dv_codec_parse(codecs[s.codec % (sizeof codecs / sizeof *codecs)], &codec, NULL) == DV_OK);
     measure_wild_map(&codec, &s);
     trial t = trial_new(&codec, &s);
     pack_and_unpack(&t, &in, &s);

@@ -116,7 +116,7 @@ run codec synthetic:1x2x56x56 --json=yes --layout nhwc --seed 7
 prints "$json"
 run codec synthetic:1x2x56x56
 prints 'map  *1 x 2 x 56 x 56, f32, nchw
-method  *division:block=8,bits=2,dither=stochastic
+method  *division:block=8,bits=2,dither=stochastic,lfc=on,hfc=on
 elements  *6272
 input bytes  *25088
 packed bytes  *

@@ -39,17 +39,17 @@ static void every_option_survives_the_way_to_text_and_back(void **state) {
                 formatted++;
             }
     }
-    assert_int_equal(formatted, 2 * (63 + 4 + 2) + 2 + 8 + 14);
+    assert_int_equal(formatted, 2 * (63 + 4 + 3 + 2 + 2) + 2 + 8 + 14);
 }
 
 static void texts_mean_what_they_say(void **state) {
     (void)state;
     static const char *const texts[][2] = {
-        {"division", "division:block=8,bits=2,dither=stochastic"},
-        {"division:bits=4", "division:block=8,bits=4,dither=stochastic"},
-        {"division:dither=subtractive,block=64", "division:block=64,bits=2,dither=subtractive"},
-        {"division:block=2,block=3", "division:block=3,bits=2,dither=stochastic"},
-        {"division:bits=008", "division:block=8,bits=8,dither=stochastic"},
+        {"division", "division:block=8,bits=2,dither=stochastic,lfc=on,hfc=on"},
+        {"division:bits=4", "division:block=8,bits=4,dither=stochastic,lfc=on,hfc=on"},
+        {"division:dither=subtractive,block=64", "division:block=64,bits=2,dither=subtractive,lfc=on,hfc=on"},
+        {"division:block=2,block=3", "division:block=3,bits=2,dither=stochastic,lfc=on,hfc=on"},
+        {"division:bits=008", "division:block=8,bits=8,dither=stochastic,lfc=on,hfc=on"},
         {"exact", "exact"},
         {"bits", "bits"},
     };
@@ -76,7 +76,7 @@ static void wrong_texts_are_explained(void **state) {
         {"division:bits=2,", "division: no option after a colon or comma"},
         {"division:bits=2,,block=8", "division: no option after a colon or comma"},
         {"division:=2", "division: no option after a colon or comma"},
-        {"division:bit=2", "division: unknown option \"bit\": there are block, bits, dither"},
+        {"division:bit=2", "division: unknown option \"bit\": there are block, bits, dither, lfc, hfc"},
         {"division:bits =2", "division: unknown option \"bits \""},
         {"exact:bits=2", "exact: unknown option \"bits\": it takes none"},
         {"bits:x", "bits: unknown option \"x\": it takes none"},
@@ -95,8 +95,12 @@ static void wrong_texts_are_explained(void **state) {
         {"division:block=65", "division: block=65: must be a whole number from 2 to 64"},
         {"division:block=4294967304", "division: block=4294967304: must be a whole number from 2 to 64"},
         {"division:block=999999999", "division: block=999999999: must be a whole number from 2 to 64"},
-        {"division:dither=none", "division: dither=none: must be stochastic or subtractive"},
-        {"division:dither=1", "division: dither=1: must be stochastic or subtractive"},
+        {"division:dither=off", "division: dither=off: must be stochastic, subtractive or none"},
+        {"division:dither=1", "division: dither=1: must be stochastic, subtractive or none"},
+        {"division:lfc=no", "division: lfc=no: must be off or on"},
+        {"division:hfc", "division: hfc=: must be off or on"},
+        {"division:lfc=off,hfc=off", "division: lfc=off and hfc=off leave nothing of a map: give one of them"},
+        {"rectified:hfc=off,lfc=off", "rectified: lfc=off and hfc=off leave nothing of a map: give one of them"},
         {"division:dither=Stochastic", "division: dither=Stochastic: must be"},
         {"division:bits=2:block=8", "division: bits=2:block=8: must be"},
         {"division:bits=2;block=8", "division: bits=2;block=8: must be"},
@@ -124,12 +128,16 @@ static void bounds_can_be_asked_for(void **state) {
         const char *name;
         int32_t minimum, maximum;
         const char *preset;
-    } options[] = {{"block", 2, 64, "8"}, {"bits", 1, 8, "2"}, {"dither", 0, 0, "stochastic"}};
+    } options[] = {{"block", 2, 64, "8"},
+                   {"bits", 1, 8, "2"},
+                   {"dither", 0, 0, "stochastic"},
+                   {"lfc", 0, 0, "on"},
+                   {"hfc", 0, 0, "on"}};
     for (size_t i = 0; i < NAMES; i++) {
         assert_string_equal(dv_codec_name_at(i), names[i]);
         assert_true(strlen(dv_codec_help_at(i)) > 10);
     }
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const dv_option *option = dv_codec_option_at(0, i);
         assert_string_equal(option->name, options[i].name);
         assert_true(strlen(option->help) > 10);
@@ -141,7 +149,7 @@ static void bounds_can_be_asked_for(void **state) {
     assert_null(dv_codec_name_at(NAMES));
     assert_null(dv_codec_name_at(SIZE_MAX));
     assert_null(dv_codec_help_at(NAMES));
-    assert_null(dv_codec_option_at(0, 3));
+    assert_null(dv_codec_option_at(0, 5));
     assert_null(dv_codec_option_at(1, 0));
     assert_null(dv_codec_option_at(NAMES, 0));
     assert_null(dv_codec_option_at(SIZE_MAX, SIZE_MAX));
@@ -151,10 +159,10 @@ static void bounds_can_be_asked_for(void **state) {
 static void formatting_stays_in_its_buffer(void **state) {
     (void)state;
     dv_codec codec = codec_of("division:dither=subtractive");
-    const char *whole = "division:block=8,bits=2,dither=subtractive";
+    const char *whole = "division:block=8,bits=2,dither=subtractive,lfc=on,hfc=on";
     size_t length = strlen(whole);
     assert_int_equal(dv_codec_format(&codec, NULL, 0), length);
-    for (size_t room = 1; room < 60; room++) {
+    for (size_t room = 1; room < 80; room++) {
         char *text = guarded_new(room);
         assert_int_equal(dv_codec_format(&codec, text, room), length);
         size_t kept = room - 1 < length ? room - 1 : length;
@@ -177,7 +185,7 @@ static void formatting_what_is_no_codec_is_harmless(void **state) {
     codec = codec_of("division");
     codec.options[2] = 99; /* a word that there is not */
     dv_codec_format(&codec, text, sizeof text);
-    assert_string_equal(text, "division:block=8,bits=2,dither=99");
+    assert_string_equal(text, "division:block=8,bits=2,dither=99,lfc=on,hfc=on");
 }
 
 /* ---- wrong calls --------------------------------------------------------------------------- */
@@ -354,7 +362,7 @@ static void codecs_changed_by_hand_are_refused(void **state) {
         int32_t value;
         const char *words;
     } changes[] = {{0, 0, "block=0"},  {0, 65, "block=65"}, {0, -8, "block=-8"}, {1, 0, "bits=0"},    {1, 3, "bits=3"},
-                   {1, 16, "bits=16"}, {1, -2, "bits=-2"},  {2, 2, "dither=2"},  {2, -1, "dither=-1"}};
+                   {1, 16, "bits=16"}, {1, -2, "bits=-2"},  {2, 3, "dither=3"},  {2, -1, "dither=-1"}};
     scene s = scene_new("division", &plain);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         s.codec = codec_of("division");

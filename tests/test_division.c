@@ -112,11 +112,15 @@ static void error_is_at_most_one_step(void **state) {
     static const struct {
         const char *text;
         double steps;
-    } cases[] = {{"division", 1.0}, {"division:dither=subtractive", 0.5}, {"division:bits=8", 1.0}};
+    } cases[] = {{"division", 1.0},
+                 {"division:dither=subtractive", 0.5},
+                 {"division:bits=8", 1.0},
+                 {"division:dither=none", 0.5},
+                 {"division:bits=8,dither=none", 0.51}}; /* with 8 bits half a unit of the fixed point is as much */
     dv_map map = {.layout = DV_NHWC, .images = 1, .channels = 40, .rank = 2, .sides = {19, 23}};
     size_t count = dv_map_elements(&map), blocks = 3 * 3;
     float *src = map_values(&map, 17), *dst = guarded_new(count * sizeof *dst);
-    for (size_t c = 0; c < 3; c++) {
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         dv_codec codec = codec_of(cases[c].text);
         size_t bytes = packed_bytes_of(&codec, &map);
         uint16_t *packed = guarded_new(bytes);
@@ -196,6 +200,98 @@ static void one_element_per_channel_is_exact(void **state) {
         assert_memory_equal(src, dst, sizeof dst);
         free(src);
     }
+}
+
+/* ---- one part alone ------------------------------------------------------------------------ */
+
+/* The mean of the block that an element of an f32 NHWC map of rank 2 is in. */
+static double block_mean(const dv_map *map, const float *src, size_t element, size_t edge) {
+    size_t channels = map->channels, height = map->sides[0], width = map->sides[1];
+    size_t image = element / (height * width * channels), pixel = element / channels % (height * width);
+    size_t top = pixel / width / edge * edge, left = pixel % width / edge * edge, count = 0;
+    double sum = 0;
+    for (size_t y = top; y < top + edge && y < height; y++)
+        for (size_t x = left; x < left + edge && x < width; x++, count++)
+            sum += (double)src[((image * height + y) * width + x) * channels + element % channels];
+    return sum / (double)count;
+}
+
+/* Averages alone are the means of blocks, to bf16. Both parts, each decoded alone, add up to the map with both. */
+static void parts_add_up(void **state) {
+    (void)state;
+    const dv_map map = {.layout = DV_NHWC, .images = 2, .channels = 13, .rank = 2, .sides = {19, 23}};
+    static const char *const dithers[] = {"stochastic", "subtractive", "none"};
+    size_t count = dv_map_elements(&map);
+    float *src = map_values(&map, 17), *made[3];
+    for (int i = 0; i < 3; i++)
+        made[i] = guarded_new(count * sizeof(float));
+    for (size_t d = 0; d < sizeof dithers / sizeof *dithers; d++) {
+        for (int part = 0; part < 3; part++) {
+            static const char *const parts[] = {"", ",hfc=off", ",lfc=off"};
+            char text[100];
+            snprintf(text, sizeof text, "division:dither=%s%s", dithers[d], parts[part]);
+            dv_codec codec = codec_of(text);
+            round_trip(&codec, &map, 4, src, made[part]);
+        }
+        for (size_t i = 0; i < count; i++) {
+            double mean = block_mean(&map, src, i, 8);
+            assert_true(fabs((double)made[1][i] - mean) <= fabs(mean) / 256 + 1e-6);
+            double sum = (double)made[1][i] + (double)made[2][i];
+            assert_true(fabs((double)made[0][i] - sum) <= 1e-5 * (1 + fabs((double)made[0][i])));
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        guarded_free(made[i], count * sizeof(float));
+    free(src);
+}
+
+/* What is not kept takes no bytes: 64 blocks of 16 bits, or the rest. */
+static void parts_take_their_bytes_alone(void **state) {
+    (void)state;
+    const dv_map map = {.images = 1, .channels = 64, .rank = 2, .sides = {64, 64}};
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {{"division", 64 * (2 * 64 + 4 + 1024)},       {"division:lfc=off", 64 * (4 + 1024)},
+                 {"division:lfc=off,bits=4", 64 * (4 + 2048)}, {"division:hfc=off", 64 * 2 * 64},
+                 {"division:hfc=off,bits=8", 64 * 2 * 64},     {"division:hfc=off,block=16", 64 * 2 * 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dv_codec codec = codec_of(cases[i].text);
+        assert_int_equal(packed_bytes_of(&codec, &map), cases[i].bytes);
+    }
+}
+
+/* Without dither nothing is drawn: codes do not depend on the noise, and the nearest one is taken. */
+static void without_dither_nothing_is_random(void **state) {
+    (void)state;
+    const dv_map map = {.images = 1, .channels = 3, .rank = 2, .sides = {9, 11}};
+    dv_codec codec = codec_of("division:dither=none");
+    float *src = map_values(&map, 5), *dst = guarded_new(dv_map_bytes(&map)), *again = guarded_new(dv_map_bytes(&map));
+    round_trip(&codec, &map, 1, src, dst);
+    round_trip(&codec, &map, 2, src, again);
+    assert_memory_equal(dst, again, dv_map_bytes(&map));
+    guarded_free(dst, dv_map_bytes(&map));
+    guarded_free(again, dv_map_bytes(&map));
+    free(src);
+}
+
+/* A map with a number that cannot be packed is refused whichever part is kept. */
+static void parts_refuse_what_is_not_finite(void **state) {
+    (void)state;
+    static const char *const texts[] = {"division:lfc=off", "division:hfc=off", "division:dither=none"};
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+        for (int layout = 0; layout < DV_LAYOUT_COUNT; layout++) {
+            dv_map map = {.layout = (dv_layout)layout, .images = 1, .channels = 600, .rank = 2, .sides = {9, 7}};
+            dv_codec codec = codec_of(texts[t]);
+            size_t bytes = packed_bytes_of(&codec, &map);
+            float *src = map_values(&map, 5);
+            void *packed = guarded_new(bytes);
+            src[dv_map_elements(&map) - 1] = NAN;
+            assert_fails(dv_codec_encode(&codec, &map, NULL, src, packed, bytes, &error), DV_ERROR_NONFINITE,
+                         "channel 599");
+            guarded_free(packed, bytes);
+            free(src);
+        }
 }
 
 /* ---- sizes, ranges, keys ------------------------------------------------------------------- */
@@ -355,6 +451,10 @@ int main(void) {
         cmocka_unit_test(subtractive_dither_halves_the_variance),
         cmocka_unit_test(error_is_at_most_one_step),
         cmocka_unit_test(awkward_shapes_come_back),
+        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(parts_take_their_bytes_alone),
+        cmocka_unit_test(without_dither_nothing_is_random),
+        cmocka_unit_test(parts_refuse_what_is_not_finite),
         cmocka_unit_test(constant_maps_are_exact),
         cmocka_unit_test(one_element_per_channel_is_exact),
         cmocka_unit_test(packed_sizes_are_as_told),

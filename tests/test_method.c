@@ -13,7 +13,7 @@ static void check_method(const char *text, const char *codec, int recompute) {
 
 static void reads_options(void **state) {
     (void)state;
-    const char *plain = "division:block=8,bits=2,dither=stochastic";
+    const char *plain = "division:block=8,bits=2,dither=stochastic,lfc=on,hfc=on";
     check_method("division", plain, 0);
     check_method("division:recompute=nothing", plain, 0);
     check_method("division:recompute=norms", plain, 1);
@@ -21,8 +21,9 @@ static void reads_options(void **state) {
     check_method("division:block=8,recompute=norms,bits=2", plain, 1);
     check_method("division:bits=2,recompute=norms", plain, 1);
     check_method("division:recompute=norms,recompute=nothing", plain, 0);
-    check_method("division:dither=subtractive,recompute=norms,bits=1", "division:block=8,bits=1,dither=subtractive", 1);
-    check_method("division:bits=8", "division:block=8,bits=8,dither=stochastic", 0);
+    check_method("division:dither=subtractive,recompute=norms,bits=1",
+                 "division:block=8,bits=1,dither=subtractive,lfc=on,hfc=on", 1);
+    check_method("division:bits=8", "division:block=8,bits=8,dither=stochastic,lfc=on,hfc=on", 0);
 }
 
 static void tells_what_is_wrong(void **state) {
@@ -42,7 +43,8 @@ static void tells_what_is_wrong(void **state) {
         {"division:recompute=norm", "division: recompute=norm: must be nothing or norms"},
         {"division:recompute=norms=", "division: recompute=norms=: must be nothing or norms"},
         {"division:recomputed=norms",
-         "division: unknown option \"recomputed\": there are block, bits, dither, recompute, spill"},
+         "division: unknown option \"recomputed\": there are block, bits, dither, lfc, hfc, recompute, spill"},
+        {"division:hfc=off,recompute=norms,lfc=off", "division: lfc=off and hfc=off leave nothing of a map"},
         {"division:bits=3,recompute=norms", "division: bits=3: must be 1, 2, 4 or 8"},
         {"checkpoint:segments=-1", "checkpoint: segments=-1: must be a whole number from 0 to 1000000"},
         {"swap:tmpfs=yes", "swap: tmpfs=yes: must be refused or allowed"},

@@ -55,6 +55,7 @@ dv_status dv_codec_parse(const char *text, dv_codec *codec, dv_error *error) {
     const dv_option_table table = {made.kind->options, made.kind->option_count, made.options};
     dv_option_text_preset(&table);
     DV_TRY(dv_option_text_parse(made.kind->name, rest, &table, 1, error));
+    DV_TRY(dv_codec_check(&made, error));
     *codec = made;
     return DV_OK;
 }
@@ -86,7 +87,7 @@ int dv_codec_threads(const dv_codec *codec) {
 
 /* A codec that dv_codec_parse could have made: one copied from memory that is not a codec, or with
  * options changed by hand, must not reach the kernels. */
-static dv_status check_codec(const dv_codec *codec, dv_error *error) {
+dv_status dv_codec_check(const dv_codec *codec, dv_error *error) {
     if (!is_known(codec))
         return dv_fail(error, DV_ERROR_ARGUMENT, "codec is NULL or was not made by dv_codec_parse");
     for (size_t i = 0; i < codec->kind->option_count; i++)
@@ -96,7 +97,7 @@ static dv_status check_codec(const dv_codec *codec, dv_error *error) {
     if (codec->threads < 0 || codec->threads > DV_MAX_THREADS)
         return dv_fail(error, DV_ERROR_OPTION, "%s: threads=%d: must be 0 to %d", codec->kind->name, codec->threads,
                        DV_MAX_THREADS);
-    return DV_OK;
+    return codec->kind->check != NULL ? codec->kind->check(codec, error) : DV_OK;
 }
 
 /* Bytes of one image's record with its padding. */
@@ -106,7 +107,7 @@ static size_t padded_record_bytes(const dv_codec *codec, const dv_map *map) {
 }
 
 dv_status dv_codec_packed_bytes(const dv_codec *codec, const dv_map *map, size_t *bytes, dv_error *error) {
-    DV_TRY(check_codec(codec, error));
+    DV_TRY(dv_codec_check(codec, error));
     DV_TRY(dv_map_check(map, error));
     if (!map || !bytes)
         return dv_fail(error, DV_ERROR_ARGUMENT, "packed bytes: map or bytes is NULL");

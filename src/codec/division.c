@@ -5,24 +5,39 @@
  * averages, minima, steps and codes, one tile's after the other's. */
 #include "codec/division.h"
 
+#include "base/status.h"
 #include "codec/kernels/kernels.h"
 #include "codec/kind.h"
 #include "codec/map.h"
 
 #include <string.h>
 
-enum { DITHER_STOCHASTIC, DITHER_SUBTRACTIVE };
+enum { OFF, ON };
 
-static const char *const dither_words[] = {"stochastic", "subtractive", NULL};
+static const char *const dither_words[] = {
+    [DV_DITHER_STOCHASTIC] = "stochastic", [DV_DITHER_SUBTRACTIVE] = "subtractive", [DV_DITHER_NONE] = "none", NULL};
+static const char *const part_words[] = {[OFF] = "off", [ON] = "on", NULL};
 
 const dv_option dv_division_options[DV_DIVISION_OPTIONS] = {
     [DV_DIVISION_BLOCK] = {"block", "N", "edge of a block, in elements", DV_INTEGER_IN(DV_DIVISION_BLOCK, 2, 64),
                            .preset = "8"},
     [DV_DIVISION_BITS] = {"bits", "N", "bits of a code", DV_POWER_IN(DV_DIVISION_BITS, 1, 8), .preset = "2"},
-    [DV_DIVISION_DITHER] = {"dither", NULL,
-                            "stochastic rounding, or dither taken off again at decode (half the variance)",
-                            DV_WORD_IN(DV_DIVISION_DITHER, dither_words), .preset = "stochastic"},
+    [DV_DIVISION_DITHER] =
+        {"dither", NULL,
+         "what is added before rounding; subtractive: and taken off again at decode (half the variance)",
+         DV_WORD_IN(DV_DIVISION_DITHER, dither_words), .preset = "stochastic"},
+    [DV_DIVISION_LFC] = {"lfc", NULL, "whether block averages are kept", DV_WORD_IN(DV_DIVISION_LFC, part_words),
+                         .preset = "on"},
+    [DV_DIVISION_HFC] = {"hfc", NULL, "whether anything but block averages is kept",
+                         DV_WORD_IN(DV_DIVISION_HFC, part_words), .preset = "on"},
 };
+
+dv_status dv_division_check(const dv_codec *codec, dv_error *error) {
+    if (codec->options[DV_DIVISION_LFC] == ON || codec->options[DV_DIVISION_HFC] == ON)
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_OPTION, "%s: lfc=off and hfc=off leave nothing of a map: give one of them",
+                   codec->kind->name);
+}
 
 /* ---- layout -------------------------------------------------------------------------------- */
 
@@ -38,7 +53,9 @@ static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
         .channels = map->channels < DV_TILE_CHANNELS ? map->channels : DV_TILE_CHANNELS,
         .pixel_stride = map->channels,
         .bits = codec->options[DV_DIVISION_BITS],
-        .subtractive = codec->options[DV_DIVISION_DITHER] == DITHER_SUBTRACTIVE,
+        .dither = (dv_dithering)codec->options[DV_DIVISION_DITHER],
+        .lfc = codec->options[DV_DIVISION_LFC] == ON,
+        .hfc = codec->options[DV_DIVISION_HFC] == ON,
     };
     size_t block = (size_t)codec->options[DV_DIVISION_BLOCK];
     for (int d = 0; d < 3; d++) {
@@ -50,10 +67,16 @@ static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
     return tile;
 }
 
-/* Bytes of a tile's record: bf16 averages, minima and steps, then codes. */
+/* Averages that the record of a tile has. */
+static size_t tile_averages(const dv_tile *tile) {
+    return tile->lfc ? tile->channels * dv_tile_blocks(tile) : 0;
+}
+
+/* Bytes of a tile's record: bf16 averages, minima and steps, then codes; as far as they are kept. */
 static size_t tile_used_bytes(const dv_tile *tile) {
-    size_t halves = tile->channels * (dv_tile_blocks(tile) + 2);
-    return 2 * halves + dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+    size_t averages = 2 * tile_averages(tile);
+    size_t codes = dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+    return averages + (tile->hfc ? 2 * 2 * tile->channels + codes : 0);
 }
 
 /* The same rounded up, so that the next tile is aligned. */
@@ -63,7 +86,7 @@ static size_t tile_bytes(const dv_tile *tile) {
 
 static dv_tile_record tile_record(const dv_tile *tile, uint8_t *bytes) {
     uint16_t *averages = (uint16_t *)(void *)bytes;
-    uint16_t *minima = averages + tile->channels * dv_tile_blocks(tile);
+    uint16_t *minima = averages + tile_averages(tile);
     uint16_t *steps = minima + tile->channels;
     return (dv_tile_record){averages, minima, steps, (uint8_t *)(steps + tile->channels)};
 }
@@ -159,6 +182,7 @@ const dv_codec_kind dv_codec_division = {
     .help = "block averages in bf16, the rest in a few bits",
     .options = dv_division_options,
     .option_count = DV_DIVISION_OPTIONS,
+    .check = dv_division_check,
     .record_bytes = record_bytes,
     .encode = encode,
     .decode = decode,

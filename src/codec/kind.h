@@ -22,6 +22,9 @@ typedef struct dv_codec_kind {
     const dv_option *options; /* at most DV_CODEC_MAX_OPTIONS */
     size_t option_count;
 
+    /* Fails where options contradict each other; NULL: none do. */
+    dv_status (*check)(const dv_codec *codec, dv_error *error);
+
     /* Bytes of one image's record. Rounded up to DV_PACKED_ALIGNMENT by the caller, who zeroes what that
      * adds; encode writes every byte before. */
     size_t (*record_bytes)(const dv_codec *codec, const dv_map *map);
@@ -46,6 +49,9 @@ dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t 
 /* Sets elements of the call's images to those of `src` where its record's mask says positive, else to zero. For codecs
  * that have mask_at; `src` and `elements` may be the same. */
 void dv_codec_apply_mask(const dv_codec_call *call, const uint8_t *records, const void *src, void *elements);
+
+/* Fails unless the codec is one that dv_codec_parse could have made. */
+dv_status dv_codec_check(const dv_codec *codec, dv_error *error);
 
 /* Checks a call, of which codec, map, first and count are set, and sets its record_bytes. For codecs that are called in
  * other ways than by dv_codec_encode. */

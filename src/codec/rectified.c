@@ -74,6 +74,7 @@ const dv_codec_kind dv_codec_rectified = {
     .help = "division and one bit an element: what is not positive comes back as zero",
     .options = dv_division_options,
     .option_count = DV_DIVISION_OPTIONS,
+    .check = dv_division_check,
     .record_bytes = record_bytes,
     .encode = encode,
     .decode = decode,

@@ -72,6 +72,8 @@ dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error) 
     tables[count++] = (dv_option_table){made.kind->options, made.kind->option_count, made.options};
     dv_option_text_preset(&tables[count - 1]);
     DV_TRY(dv_option_text_parse(made.kind->name, rest, tables, count, error));
+    if (made.kind->codec)
+        DV_TRY(dv_codec_check(&made.codec, error));
     *method = made;
     return DV_OK;
 }

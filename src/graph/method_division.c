@@ -148,7 +148,8 @@ static dv_status choose(dv_plan *plan, dv_error *error) {
 
 const dv_method_kind dv_method_division = {
     .name = "division",
-    .help = "block averages in bf16 and the rest in a few bits; options: block, bits, dither, recompute, spill",
+    .help =
+        "block averages in bf16 and the rest in a few bits; options: block, bits, dither, lfc, hfc, recompute, spill",
     .codec = "division",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -31,6 +31,13 @@ static inline size_t dv_stream_bytes(size_t elements, int bits) {
     return dv_chunk_bytes(elements, bits);
 }
 
+/* How an element between two codes becomes one of them. */
+typedef enum dv_dithering {
+    DV_DITHER_STOCHASTIC,  /* at random, the nearer one more often */
+    DV_DITHER_SUBTRACTIVE, /* the same, and what was added at random is taken off again at decode */
+    DV_DITHER_NONE,        /* the nearest */
+} dv_dithering;
+
 /* A tile: up to DV_TILE_CHANNELS channels of one image, packed on their own by the division codec.
  * Spatial sides are always three; a map of lower rank has leading sides of 1. */
 typedef struct dv_tile {
@@ -42,11 +49,12 @@ typedef struct dv_tile {
     size_t edges[3];  /* of a block, per side */
     size_t blocks[3]; /* per side */
     int bits;         /* per code: 1, 2, 4 or 8 */
-    bool subtractive; /* dither */
-    ptrdiff_t next;   /* bytes from this tile's elements to those that are encoded after it; 0 if none are */
+    dv_dithering dither;
+    bool lfc, hfc;  /* which parts the record has: averages; minima, steps and codes */
+    ptrdiff_t next; /* bytes from this tile's elements to those that are encoded after it; 0 if none are */
 } dv_tile;
 
-/* Where the parts of a packed tile are. Sizes in elements; [blocks][channels] in NHWC,
+/* Where the parts of a packed tile are, as far as it has them. Sizes in elements; [blocks][channels] in NHWC,
  * [channels][blocks] in NCHW, as the pixels are. */
 typedef struct dv_tile_record {
     uint16_t *averages; /* bf16 [blocks x channels]: the LFC */

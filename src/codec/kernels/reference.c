@@ -96,19 +96,25 @@ static statistics reduce_block(const dv_tile *tile, const void *src, size_t chan
     return all;
 }
 
+/* The average of a block, rounded, and what the block has. */
+static uint16_t average_block(const dv_tile *tile, const void *src, size_t channel, size_t index, statistics *all) {
+    size_t block[3] = {index / tile->blocks[2] / tile->blocks[1], index / tile->blocks[2] % tile->blocks[1],
+                       index % tile->blocks[2]};
+    size_t count =
+        dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) * dv_block_length(tile, 2, block[2]);
+    *all = reduce_block(tile, src, channel, block);
+    return dv_bf16_nearest_number(all->minimum == all->maximum ? all->maximum : all->sum / (float)count);
+}
+
 /* Averages of a channel's blocks, and the range of what remains. False if anything is not finite. */
 static bool split_channel(const dv_tile *tile, const void *src, size_t channel, uint16_t *averages, statistics *rest) {
     bool finite = true;
     *rest = (statistics){0, INFINITY, -INFINITY};
     for (size_t b = 0; b < dv_tile_blocks(tile); b++) {
-        size_t block[3] = {b / tile->blocks[2] / tile->blocks[1], b / tile->blocks[2] % tile->blocks[1],
-                           b % tile->blocks[2]};
-        size_t count = dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) *
-                       dv_block_length(tile, 2, block[2]);
-        statistics all = reduce_block(tile, src, channel, block);
-        float mean = all.minimum == all.maximum ? all.maximum : all.sum / (float)count;
-        uint16_t average = dv_bf16_nearest_number(mean);
-        averages[average_index(tile, channel, b)] = average;
+        statistics all;
+        uint16_t average = average_block(tile, src, channel, b, &all);
+        if (tile->lfc)
+            averages[average_index(tile, channel, b)] = average;
         float low = dv_bf16_to_f32(average);
         include(rest, 0, all.minimum - low, all.maximum - low);
         finite = finite && isfinite(all.sum) && fmaxf(all.maximum, -all.minimum) < DV_VALUE_LIMIT;
@@ -129,44 +135,65 @@ static bool choose_step(const statistics *rest, int bits, uint16_t *minimum, uin
     return isfinite(dv_bf16_to_f32(*minimum)) && isfinite(dv_bf16_to_f32(*step));
 }
 
+/* The average that an element is measured against: kept, or made again. */
+static float average_of(const dv_tile *tile, const dv_tile_record *record, const void *src, size_t channel,
+                        size_t block) {
+    statistics all;
+    return dv_bf16_to_f32(tile->lfc ? record->averages[average_index(tile, channel, block)]
+                                    : average_block(tile, src, channel, block, &all));
+}
+
+/* What is added before a code is cut off: random bits, or half a code for the nearest one. */
+static uint32_t dither_of(const dv_tile *tile, dv_random key, size_t index) {
+    return tile->dither == DV_DITHER_NONE ? dv_fixed_one(tile->bits) / 2 : dv_dither(key, index, tile->bits);
+}
+
 static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
     size_t pixels = dv_tile_pixels(tile), count = tile->channels * pixels;
     for (size_t channel = 0; channel < tile->channels; channel++) {
         statistics rest;
         if (!split_channel(tile, src, channel, record->averages, &rest))
             return false;
-        if (!choose_step(&rest, tile->bits, &record->minima[channel], &record->steps[channel]))
+        if (tile->hfc && !choose_step(&rest, tile->bits, &record->minima[channel], &record->steps[channel]))
             return false;
     }
-    for (size_t index = 0; index < count; index++) {
+    for (size_t index = 0; tile->hfc && index < count; index++) {
         bool last = tile->layout == DV_NHWC;
         size_t channel = last ? index % tile->channels : index / pixels;
         size_t pixel = last ? index / tile->channels : index % pixels;
-        float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
+        float low = average_of(tile, record, src, channel, block_of(tile, pixel));
         float scale = dv_fixed_scale(dv_bf16_to_f32(record->steps[channel]), tile->bits);
         float offset = dv_fixed_offset(dv_bf16_to_f32(record->minima[channel]), scale);
         float high = dv_load_element(tile->type, src, element_index(tile, channel, pixel)) - low;
         uint32_t fixed = (uint32_t)(int32_t)((high - offset) * scale);
-        uint32_t code = (fixed + dv_dither(key, index, tile->bits)) / dv_fixed_one(tile->bits);
+        uint32_t code = (fixed + dither_of(tile, key, index)) / dv_fixed_one(tile->bits);
         put_code(record->codes, count, tile->bits, index, code);
     }
     return true;
 }
 
+/* Where an element lies between its channel's minimum and maximum, in steps. */
+static float level_of(const dv_tile *tile, dv_random key, const uint8_t *codes, size_t index) {
+    float level = (float)get_code(codes, tile->channels * dv_tile_pixels(tile), tile->bits, index);
+    if (tile->dither == DV_DITHER_SUBTRACTIVE)
+        level += dv_undither(dv_dither(key, index, tile->bits), tile->bits);
+    return level;
+}
+
+/* A part that the record does not have is 0. */
 static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
-    size_t pixels = dv_tile_pixels(tile), count = tile->channels * pixels;
+    size_t pixels = dv_tile_pixels(tile);
     for (size_t channel = 0; channel < tile->channels; channel++) {
-        float minimum = dv_bf16_to_f32(record->minima[channel]), step = dv_bf16_to_f32(record->steps[channel]);
+        float minimum = tile->hfc ? dv_bf16_to_f32(record->minima[channel]) : 0.0f;
+        float step = tile->hfc ? dv_bf16_to_f32(record->steps[channel]) : 0.0f;
         if (step < 0) {
             minimum -= step;
             step = 0;
         }
         for (size_t pixel = 0; pixel < pixels; pixel++) {
-            size_t index = code_index(tile, channel, pixel);
-            float low = dv_bf16_to_f32(record->averages[average_index(tile, channel, block_of(tile, pixel))]);
-            float level = (float)get_code(record->codes, count, tile->bits, index);
-            if (tile->subtractive)
-                level += dv_undither(dv_dither(key, index, tile->bits), tile->bits);
+            size_t average = average_index(tile, channel, block_of(tile, pixel));
+            float low = tile->lfc ? dv_bf16_to_f32(record->averages[average]) : 0.0f;
+            float level = tile->hfc ? level_of(tile, key, record->codes, code_index(tile, channel, pixel)) : 0.0f;
             dv_store_element(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
         }
     }

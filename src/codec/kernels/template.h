@@ -170,11 +170,17 @@ INLINE void pack_bytes(const uint16_t *restrict fixed, const uint16_t *restrict 
     }
 }
 
-/* Numbers behind the last of a chunk that is not whole must be 0, and get 0 for random. */
-LOOP void pack_chunk(dv_random key, uint32_t chunk, const uint16_t *fixed, size_t count, int bits, uint8_t *dst) {
+/* Numbers behind the last of a chunk that is not whole must be 0, and get 0 for random. Without dither half a code is
+ * added in its place. */
+LOOP void pack_chunk(dv_random key, bool nearest, uint32_t chunk, const uint16_t *fixed, size_t count, int bits,
+                     uint8_t *dst) {
     chunk_random random;
     size_t bytes = dv_chunk_bytes(count, bits);
-    dither_chunk(key, chunk, &random);
+    if (nearest)
+        for (size_t j = 0; j < DV_CHUNK; j++)
+            random.halves[j] = 0x8000;
+    else
+        dither_chunk(key, chunk, &random);
     for (size_t j = count; count < DV_CHUNK && j < DV_CHUNK + 8; j++)
         random.halves[j] = 0;
     if (bits == 2 && count == DV_CHUNK)
@@ -246,6 +252,7 @@ typedef uint16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
 /* Collects runs of fixed-point numbers and writes them out by chunks. */
 typedef struct packer {
     dv_random key;
+    bool nearest; /* no dither */
     int bits;
     uint32_t chunk; /* the next */
     uint8_t *dst;
@@ -254,7 +261,7 @@ typedef struct packer {
 } packer;
 
 INLINE void packer_write(packer *p, size_t first, size_t count) {
-    pack_chunk(p->key, p->chunk++, p->fixed + first, count, p->bits, p->dst);
+    pack_chunk(p->key, p->nearest, p->chunk++, p->fixed + first, count, p->bits, p->dst);
     p->dst += dv_chunk_bytes(count, p->bits);
 }
 
@@ -280,21 +287,33 @@ typedef struct unpacker {
     dv_random key;
     int bits;
     bool subtractive;
-    uint32_t chunk; /* the next */
-    const uint8_t *src;
+    uint32_t chunk;                                 /* the next */
+    const uint8_t *src;                             /* NULL: there are no codes, and all levels are 0 */
     size_t left;                                    /* elements not yet unpacked */
     size_t first, last;                             /* those unpacked but not taken: levels[first .. last) */
     float levels[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
 } unpacker;
 
+static void unpacker_begin(unpacker *u, const dv_tile *tile, dv_random key, const dv_tile_record *record) {
+    u->key = key;
+    u->bits = tile->bits;
+    u->subtractive = tile->dither == DV_DITHER_SUBTRACTIVE;
+    u->chunk = 0;
+    u->src = tile->hfc ? record->codes : NULL;
+    u->left = tile->channels * dv_tile_pixels(tile);
+    u->first = u->last = 0;
+}
+
 static void unpacker_read(unpacker *u) {
     size_t count = least(u->left, DV_CHUNK);
-    if (u->subtractive)
+    if (u->src == NULL)
+        memset(u->levels + u->last, 0, count * sizeof *u->levels);
+    else if (u->subtractive)
         unpack_subtractive(u->key, u->chunk, u->src, count, u->bits, u->levels + u->last);
     else
         unpack_plain(u->src, count, u->bits, u->levels + u->last);
     u->chunk++;
-    u->src += dv_chunk_bytes(count, u->bits);
+    u->src += u->src != NULL ? dv_chunk_bytes(count, u->bits) : 0;
     u->left -= count;
     u->last += count;
 }
@@ -384,6 +403,14 @@ INLINE float poison_of(float sum, float minimum, float maximum) {
     return sum * 0.0f + (larger(maximum, -minimum) < DV_VALUE_LIMIT ? 0.0f : 1.0f);
 }
 
+/* True if everything could be packed. */
+static bool residue_is_clean(const residue *rest, size_t count) {
+    float poison = 0;
+    for (size_t i = 0; i < count; i++)
+        poison += rest->poison[i];
+    return poison == 0;
+}
+
 /* Averages of the blocks whose columns are complete, `pixels` each, and what they leave. */
 static void average_blocks(const columns *all, size_t count, float pixels, uint16_t *averages, residue *rest) {
     for (size_t i = 0; i < count; i++) {
@@ -462,208 +489,23 @@ LOOP void restore_bf16(const float *restrict levels, size_t stride, size_t rows,
         UNROLL for (size_t i = 0; i < width; i++) out[i] = dv_bf16_nearest_number(base[i] + scale[i] * levels[i]);
 }
 
-/* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. */
-static void decoding_scales(const uint16_t *minima, const uint16_t *steps, size_t count, float *minimum, float *step) {
-    for (size_t i = 0; i < count; i++) {
-        float low = dv_bf16_to_f32(minima[i]), wide = dv_bf16_to_f32(steps[i]);
+/* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. Where the HFC is not
+ * kept both are 0. */
+static void decoding_scales(const dv_tile *tile, const dv_tile_record *record, float *minimum, float *step) {
+    if (!tile->hfc) {
+        memset(minimum, 0, tile->channels * sizeof *minimum);
+        memset(step, 0, tile->channels * sizeof *step);
+        return;
+    }
+    for (size_t i = 0; i < tile->channels; i++) {
+        float low = dv_bf16_to_f32(record->minima[i]), wide = dv_bf16_to_f32(record->steps[i]);
         minimum[i] = wide < 0 ? low - wide : low;
         step[i] = wide < 0 ? 0 : wide;
     }
 }
 
 /* ---- channels last ------------------------------------------------------------------------- */
-
-/* Converts `pixels` pixels, their channels side by side. */
-static void load_pixels(const dv_tile *tile, const void *src, size_t pixels, float *buffer) {
-    if (tile->channels == tile->pixel_stride) {
-        to_f32(tile->type, src, pixels * tile->channels, buffer);
-        return;
-    }
-    for (size_t j = 0; j < pixels; j++)
-        to_f32(tile->type, element(tile->type, src, j * tile->pixel_stride), tile->channels,
-               buffer + j * tile->channels);
-}
-
-/* Adds `pixels` pixels of a row to the columns. */
-static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all) {
-    if (tile->type == DV_F32) {
-        columns_add(all, src, tile->pixel_stride, pixels, tile->channels);
-        return;
-    }
-    float buffer[DV_GROUP * DV_RUN];
-    for (size_t done = 0; done < pixels; done += DV_GROUP) {
-        size_t now = least(DV_GROUP, pixels - done);
-        load_pixels(tile, element(tile->type, src, done * tile->pixel_stride), now, buffer);
-        columns_add(all, buffer, tile->channels, now, tile->channels);
-    }
-}
-
-static void nhwc_reduce_block(const dv_tile *tile, const void *src, const size_t block[3], columns *all) {
-    size_t depth = dv_block_length(tile, 0, block[0]), height = dv_block_length(tile, 1, block[1]);
-    columns_clear(all, tile->channels);
-    for (size_t z = 0; z < depth; z++)
-        for (size_t y = 0; y < height; y++) {
-            size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1] + y;
-            size_t pixel = row * tile->sides[2] + block[2] * tile->edges[2];
-            nhwc_add_pixels(tile, element(tile->type, src, pixel * tile->pixel_stride),
-                            dv_block_length(tile, 2, block[2]), all);
-        }
-}
-
-static void nhwc_average(const dv_tile *tile, const void *src, uint16_t *averages, residue *rest) {
-    columns all;
-    residue_clear(rest, tile->channels);
-    size_t block[3];
-    for (block[0] = 0; block[0] < tile->blocks[0]; block[0]++)
-        for (block[1] = 0; block[1] < tile->blocks[1]; block[1]++)
-            for (block[2] = 0; block[2] < tile->blocks[2]; block[2]++) {
-                size_t pixels = dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) *
-                                dv_block_length(tile, 2, block[2]);
-                nhwc_reduce_block(tile, src, block, &all);
-                average_blocks(&all, tile->channels, (float)pixels, averages, rest);
-                averages += tile->channels;
-            }
-}
-
-/* A run of pixels in the second pass: a part of a row that lies in one block. With few channels its
- * pixels are repeated into one row of the run, else each pixel is a row. */
-typedef struct pixel_run {
-    size_t x, y, z;     /* where it starts */
-    size_t pixel;       /* the same, in pixels from the tile's first */
-    size_t left;        /* pixels of the block's row from here on */
-    size_t band, block; /* the first block of its row of blocks, and its own */
-    size_t pixels;      /* of the run */
-    size_t rows, width; /* the same, as rows of elements */
-} pixel_run;
-
-/* Sets the sizes of a run that starts where it says. */
-INLINE void pixel_run_measure(const dv_tile *tile, pixel_run *now, size_t most) {
-    now->pixels = least(now->left, most);
-    size_t together = tile->channels < DV_SHORT && tile->channels == tile->pixel_stride ? now->pixels : 1;
-    now->rows = together == 1 ? now->pixels : 1;
-    now->width = tile->channels * together;
-}
-
-static pixel_run pixel_run_first(const dv_tile *tile, size_t most) {
-    pixel_run first = {.left = tile->edges[2]};
-    pixel_run_measure(tile, &first, most);
-    return first;
-}
-
-/* The first block of the row of blocks that the row after (y, z) is in; `band` is that of the row before. */
-static size_t next_band(const dv_tile *tile, size_t band, size_t y, size_t z) {
-    if (y < tile->sides[1])
-        return y % tile->edges[1] ? band : band + tile->blocks[2];
-    bool same_depth = (z + 1) % tile->edges[0] != 0;
-    return same_depth ? band - (tile->blocks[1] - 1) * tile->blocks[2] : band + tile->blocks[2];
-}
-
-/* Goes to the first pixel of the next row. */
-static void pixel_run_next_row(const dv_tile *tile, pixel_run *now) {
-    now->x = 0;
-    now->y++;
-    now->band = next_band(tile, now->band, now->y, now->z);
-    now->block = now->band;
-    if (now->y == tile->sides[1]) {
-        now->y = 0;
-        now->z++;
-    }
-}
-
-/* Moves on to the next run, of at most `most` pixels. False at the end of the tile. */
-INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now, size_t most) {
-    now->pixel += now->pixels;
-    now->x += now->pixels;
-    now->left -= now->pixels;
-    if (now->x == tile->sides[2])
-        pixel_run_next_row(tile, now);
-    else if (now->left == 0)
-        now->block++;
-    if (now->z == tile->sides[0])
-        return false;
-    if (now->left == 0)
-        now->left = least(tile->edges[2], tile->sides[2] - now->x);
-    pixel_run_measure(tile, now, most);
-    return true;
-}
-
-/* The run's elements as f32, and their distance from row to row. */
-INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
-                                   size_t *stride) {
-    const char *at = element(tile->type, src, run->pixel * tile->pixel_stride);
-    if (tile->channels == tile->pixel_stride)
-        prefetch_next(tile, at, run->rows * run->width * dv_type_bytes(tile->type));
-    else
-        for (size_t j = 0; j < run->rows; j++)
-            prefetch_next(tile, element(tile->type, at, j * tile->pixel_stride),
-                          run->width * dv_type_bytes(tile->type));
-    *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
-    if (tile->type == DV_F32)
-        return (const float *)(const void *)at;
-    load_pixels(tile, at, run->pixels, buffer);
-    return buffer;
-}
-
-static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
-    residue rest;
-    scales to;
-    nhwc_average(tile, src, record->averages, &rest);
-    if (!choose_steps(&rest, tile->channels, tile->bits, record->minima, record->steps, &to))
-        return false;
-
-    size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
-    repeat(to.offset, channels, times);
-    repeat(to.scale, channels, times);
-    float low[DV_RUN], buffer[DV_RUN];
-    packer p = {.key = key, .bits = tile->bits, .dst = record->codes};
-    const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
-    do {
-        bf16_to_f32(record->averages + now.block * channels, channels, low);
-        repeat(low, channels, now.rows == 1 ? now.pixels : 1);
-        const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
-        quantize(x, stride, now.rows, now.width, low, to.offset, to.scale, p.fixed + p.fill);
-        packer_add(&p, now.rows * now.width);
-    } while (pixel_run_next(tile, &now, most));
-    packer_finish(&p);
-    return true;
-}
-
-/* The other way: the run's levels to elements in `dst`. */
-INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
-                              const float *scale, float *buffer, void *dst) {
-    char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
-    if (tile->type == DV_F32) {
-        restore(levels, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
-        return;
-    }
-    if (tile->type == DV_BF16) {
-        restore_bf16(levels, tile->pixel_stride, run->rows, run->width, base, scale, (uint16_t *)(void *)at);
-        return;
-    }
-    restore(levels, run->width, run->rows, run->width, base, scale, buffer);
-    size_t rows = run->width == tile->pixel_stride ? 1 : run->rows, width = run->rows * run->width / rows;
-    for (size_t j = 0; j < rows; j++)
-        from_f32(tile->type, buffer + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
-}
-
-static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
-    float minimum[DV_RUN], scale[DV_RUN], base[DV_RUN], buffer[DV_RUN];
-    size_t channels = tile->channels;
-    decoding_scales(record->minima, record->steps, channels, minimum, scale);
-    repeat(scale, channels, repetitions(channels, tile->edges[2]));
-    unpacker u = {.key = key, .bits = tile->bits, .subtractive = tile->subtractive, .src = record->codes};
-    u.left = channels * dv_tile_pixels(tile);
-    const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
-    do {
-        for (size_t i = 0; i < channels; i++)
-            base[i] = dv_bf16_to_f32(record->averages[now.block * channels + i]) + minimum[i];
-        repeat(base, channels, now.rows == 1 ? now.pixels : 1);
-        const float *levels = unpacker_take(&u, now.rows * now.width);
-        pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
-    } while (pixel_run_next(tile, &now, most));
-}
+#include "codec/kernels/template_nhwc.h"
 
 /* ---- channels first ------------------------------------------------------------------------ */
 #include "codec/kernels/template_nchw.h"

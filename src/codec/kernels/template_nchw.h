@@ -148,6 +148,7 @@ typedef struct block_list {
     float pixels[DV_LIST];     /* of each */
     uint16_t channel[DV_LIST]; /* of each, within the group */
     uint16_t *averages;        /* of the first */
+    bool unkept;               /* averages are not: each time they go to the same place */
     residue *rest;             /* per channel */
 } block_list;
 
@@ -215,7 +216,7 @@ LOOP void block_list_flush(block_list *list) {
         list->rest->maximum[c] = high;
         list->rest->poison[c] = bad;
     }
-    list->averages += list->count;
+    list->averages += list->unkept ? 0 : list->count;
     list->count = 0;
 }
 
@@ -253,33 +254,40 @@ INLINE void block_list_add(block_list *list, const columns *all, size_t first, s
         block_list_flush(list);
 }
 
-/* Adds one band of blocks, those of one depth and height, of the channel at `src` to the list. */
-LOOP void nchw_add_band(const dv_tile *tile, const void *src, bool room, const size_t block[2], size_t channel,
-                        block_list *list) {
+/* Adds blocks of one depth and height of the channel at `src` to the list: those of `count` columns from `x` on. */
+INLINE void nchw_add_blocks(const dv_tile *tile, const void *src, bool room, const size_t block[2], size_t x,
+                            size_t count, size_t channel, block_list *list) {
     size_t depth = dv_block_length(tile, 0, block[0]), height = dv_block_length(tile, 1, block[1]);
-    size_t width = tile->sides[2], edge = tile->edges[2], together = columns_per_run(tile);
+    size_t edge = tile->edges[2], padded = whole_vectors(count, DV_GROUP, room), i = 0;
     columns all;
-    for (size_t x = 0; x < width; x += together) {
-        size_t count = least(together, width - x), padded = whole_vectors(count, DV_GROUP, room), i = 0;
-        columns_clear(&all, padded);
-        for (size_t z = 0; z < depth; z++) {
-            size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1];
-            nchw_add_rows(tile, element(tile->type, src, row * width + x), height, padded, &all);
-        }
-        for (; edge == 8 && i + 8 <= count; i += 8)
-            block_list_add(list, &all, i, 8, depth * height, channel);
-        for (; i < count; i += edge)
-            block_list_add(list, &all, i, least(edge, count - i), depth * height, channel);
+    columns_clear(&all, padded);
+    for (size_t z = 0; z < depth; z++) {
+        size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1];
+        nchw_add_rows(tile, element(tile->type, src, row * tile->sides[2] + x), height, padded, &all);
     }
+    for (; edge == 8 && i + 8 <= count; i += 8)
+        block_list_add(list, &all, i, 8, depth * height, channel);
+    for (; i < count; i += edge)
+        block_list_add(list, &all, i, least(edge, count - i), depth * height, channel);
 }
 
-/* Averages of `count` channels from `first` on, and the range of what they leave. */
+/* Adds one band of blocks, those of one depth and height. */
+LOOP void nchw_add_band(const dv_tile *tile, const void *src, bool room, const size_t block[2], size_t channel,
+                        block_list *list) {
+    size_t width = tile->sides[2], together = columns_per_run(tile);
+    for (size_t x = 0; x < width; x += together)
+        nchw_add_blocks(tile, src, room, block, x, least(together, width - x), channel, list);
+}
+
+/* Averages of `count` channels from `first` on, as far as they are kept, and the range of what they leave. */
 static void nchw_average(const dv_tile *tile, const void *src, size_t first, size_t count, uint16_t *averages,
                          residue *rest) {
     size_t pixels = dv_tile_pixels(tile), block[2];
+    uint16_t unkept[DV_LIST];
     block_list list;
     list.count = 0;
-    list.averages = averages + first * dv_tile_blocks(tile);
+    list.unkept = !tile->lfc;
+    list.averages = tile->lfc ? averages + first * dv_tile_blocks(tile) : unkept;
     list.rest = rest;
     residue_clear(rest, count);
     for (size_t c = 0; c < count; c++)
@@ -290,14 +298,33 @@ static void nchw_average(const dv_tile *tile, const void *src, size_t first, siz
     block_list_flush(&list);
 }
 
-/* Quantizes the channel at `src`, whose averages are given. */
+/* Averages that are not kept: of the blocks of a stripe of the channel at `src`, made again. */
+LOOP void stripe_average(const dv_tile *tile, const void *src, bool room, const stripe *now, uint16_t *averages) {
+    const size_t block[2] = {now->z / tile->edges[0], now->y / tile->edges[1]};
+    residue unused;
+    block_list list;
+    list.count = 0;
+    list.unkept = false;
+    list.averages = averages;
+    list.rest = &unused;
+    residue_clear(&unused, 1);
+    nchw_add_blocks(tile, src, room, block, now->x, now->columns, 0, &list);
+    block_list_flush(&list);
+}
+
+/* Quantizes the channel at `src`, whose averages are given if they are kept. */
 static void nchw_quantize(const dv_tile *tile, const char *src, stripe now, bool room, const uint16_t *averages,
                           float offset, float scale, packer *p) {
     float low[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN + 2 * DV_GROUP];
+    uint16_t made[DV_RUN];
+    size_t made_of = SIZE_MAX; /* the first block that they are of */
     do {
         const char *at = element(tile->type, src, now.start);
         size_t width = whole_vectors(now.width, 2 * DV_GROUP, room);
-        expand_averages(averages + now.block, 0, now.edge, now.width, low);
+        if (!tile->lfc && now.block != made_of)
+            stripe_average(tile, src, room, &now, made);
+        made_of = now.block;
+        expand_averages(tile->lfc ? averages + now.block : made, 0, now.edge, now.width, low);
         prefetch_next(tile, at, now.count * dv_type_bytes(tile->type));
         const float *x = as_f32(tile->type, at, now.count + width - now.width, buffer);
         quantize_channel(x, now.count / now.width, now.width, width, low, offset, scale, p->fixed + p->fill);
@@ -310,11 +337,15 @@ static bool nchw_encode(const dv_tile *tile, dv_random key, const void *src, con
     size_t group = pixels < DV_GROUP_ELEMENTS ? least(DV_GROUP_ELEMENTS / pixels, DV_RUN) : 1;
     residue rest;
     scales to;
-    packer p = {.key = key, .bits = tile->bits, .dst = record->codes};
+    packer p = {.key = key, .nearest = tile->dither == DV_DITHER_NONE, .bits = tile->bits, .dst = record->codes};
     const stripe start = stripe_first(tile);
     for (size_t first = 0; first < tile->channels; first += group) {
         size_t count = least(group, tile->channels - first);
         nchw_average(tile, src, first, count, record->averages, &rest);
+        if (!tile->hfc && !residue_is_clean(&rest, count))
+            return false;
+        if (!tile->hfc)
+            continue;
         if (!choose_steps(&rest, count, tile->bits, record->minima + first, record->steps + first, &to))
             return false;
         for (size_t c = 0; c < count; c++)
@@ -328,13 +359,15 @@ static bool nchw_encode(const dv_tile *tile, dv_random key, const void *src, con
 /* The other way: the channel at `dst` from its averages and the levels that come next. */
 static void nchw_restore(const dv_tile *tile, unpacker *u, stripe now, bool room, const uint16_t *averages,
                          float minimum, float scale, char *dst) {
+    static const uint16_t none = 0; /* where averages are not kept */
     float base[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN + 2 * DV_GROUP];
     do {
         char *at = element_in(tile->type, dst, now.start);
         float *out = tile->type == DV_F32 ? (float *)(void *)at : buffer;
         size_t width = whole_vectors(now.width, DV_GROUP, room);
         const float *levels = unpacker_take(u, now.count);
-        expand_averages(averages + now.block, minimum, now.edge, now.width, base);
+        expand_averages(tile->lfc ? averages + now.block : &none, minimum, tile->lfc ? now.edge : now.width, now.width,
+                        base);
         restore_channel(levels, now.count / now.width, now.width, width, base, scale, out);
         if (tile->type != DV_F32)
             from_f32(tile->type, buffer, now.count, at);
@@ -344,9 +377,9 @@ static void nchw_restore(const dv_tile *tile, unpacker *u, stripe now, bool room
 static void nchw_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
     size_t pixels = dv_tile_pixels(tile), blocks = dv_tile_blocks(tile);
     float minimum[DV_RUN], scale[DV_RUN];
-    decoding_scales(record->minima, record->steps, tile->channels, minimum, scale);
-    unpacker u = {.key = key, .bits = tile->bits, .subtractive = tile->subtractive, .src = record->codes};
-    u.left = tile->channels * pixels;
+    decoding_scales(tile, record, minimum, scale);
+    unpacker u;
+    unpacker_begin(&u, tile, key, record);
     const stripe start = stripe_first(tile);
     for (size_t c = 0; c < tile->channels; c++)
         nchw_restore(tile, &u, start, has_room(tile, c), record->averages + c * blocks, minimum[c], scale[c],

@@ -1,0 +1,245 @@
+/* The part of template.h for maps with channels last: rows of channels.
+ *
+ * Where averages are not kept, the second pass makes them again when it comes to a block: it has them of as many blocks
+ * of a row of blocks as fit into a window, so that most are made twice in all, and no memory is needed for them. */
+
+/* Converts `pixels` pixels, their channels side by side. */
+static void load_pixels(const dv_tile *tile, const void *src, size_t pixels, float *buffer) {
+    if (tile->channels == tile->pixel_stride) {
+        to_f32(tile->type, src, pixels * tile->channels, buffer);
+        return;
+    }
+    for (size_t j = 0; j < pixels; j++)
+        to_f32(tile->type, element(tile->type, src, j * tile->pixel_stride), tile->channels,
+               buffer + j * tile->channels);
+}
+
+/* Adds `pixels` pixels of a row to the columns. */
+static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all) {
+    if (tile->type == DV_F32) {
+        columns_add(all, src, tile->pixel_stride, pixels, tile->channels);
+        return;
+    }
+    float buffer[DV_GROUP * DV_RUN];
+    for (size_t done = 0; done < pixels; done += DV_GROUP) {
+        size_t now = least(DV_GROUP, pixels - done);
+        load_pixels(tile, element(tile->type, src, done * tile->pixel_stride), now, buffer);
+        columns_add(all, buffer, tile->channels, now, tile->channels);
+    }
+}
+
+static void nhwc_reduce_block(const dv_tile *tile, const void *src, const size_t block[3], columns *all) {
+    size_t depth = dv_block_length(tile, 0, block[0]), height = dv_block_length(tile, 1, block[1]);
+    columns_clear(all, tile->channels);
+    for (size_t z = 0; z < depth; z++)
+        for (size_t y = 0; y < height; y++) {
+            size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1] + y;
+            size_t pixel = row * tile->sides[2] + block[2] * tile->edges[2];
+            nhwc_add_pixels(tile, element(tile->type, src, pixel * tile->pixel_stride),
+                            dv_block_length(tile, 2, block[2]), all);
+        }
+}
+
+/* The averages of a block, and what it leaves. */
+static void nhwc_average_block(const dv_tile *tile, const void *src, const size_t block[3], uint16_t *averages,
+                               residue *rest) {
+    columns all;
+    size_t pixels =
+        dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) * dv_block_length(tile, 2, block[2]);
+    nhwc_reduce_block(tile, src, block, &all);
+    average_blocks(&all, tile->channels, (float)pixels, averages, rest);
+}
+
+/* Averages of all blocks, as far as they are kept, and what they leave. */
+static void nhwc_average(const dv_tile *tile, const void *src, uint16_t *averages, residue *rest) {
+    uint16_t unkept[DV_RUN];
+    uint16_t *to = tile->lfc ? averages : unkept;
+    size_t block[3], further = tile->lfc ? tile->channels : 0;
+    residue_clear(rest, tile->channels);
+    for (block[0] = 0; block[0] < tile->blocks[0]; block[0]++)
+        for (block[1] = 0; block[1] < tile->blocks[1]; block[1]++)
+            for (block[2] = 0; block[2] < tile->blocks[2]; block[2]++, to += further)
+                nhwc_average_block(tile, src, block, to, rest);
+}
+
+enum { DV_WINDOW = 32 * DV_RUN };
+
+/* Averages that are not kept, of the blocks from `first` to before `end`. */
+typedef struct window {
+    size_t first, end;
+    uint16_t averages[DV_WINDOW];
+} window;
+
+static void window_fill(const dv_tile *tile, const void *src, size_t block, window *seen) {
+    size_t across = tile->blocks[2], row = block / across, x = block % across;
+    size_t at[3] = {row / tile->blocks[1], row % tile->blocks[1], x};
+    residue unused;
+    residue_clear(&unused, tile->channels);
+    seen->first = block;
+    seen->end = block + least(DV_WINDOW / tile->channels, across - x);
+    for (uint16_t *to = seen->averages; block < seen->end; block++, at[2]++, to += tile->channels)
+        nhwc_average_block(tile, src, at, to, &unused);
+}
+
+/* The averages that the elements of a block are measured against. */
+INLINE const uint16_t *nhwc_averages(const dv_tile *tile, const void *src, const dv_tile_record *record, size_t block,
+                                     window *seen) {
+    if (tile->lfc)
+        return record->averages + block * tile->channels;
+    if (block < seen->first || block >= seen->end)
+        window_fill(tile, src, block, seen);
+    return seen->averages + (block - seen->first) * tile->channels;
+}
+
+/* A run of pixels in the second pass: a part of a row that lies in one block. With few channels its
+ * pixels are repeated into one row of the run, else each pixel is a row. */
+typedef struct pixel_run {
+    size_t x, y, z;     /* where it starts */
+    size_t pixel;       /* the same, in pixels from the tile's first */
+    size_t left;        /* pixels of the block's row from here on */
+    size_t band, block; /* the first block of its row of blocks, and its own */
+    size_t pixels;      /* of the run */
+    size_t rows, width; /* the same, as rows of elements */
+} pixel_run;
+
+/* Sets the sizes of a run that starts where it says. */
+INLINE void pixel_run_measure(const dv_tile *tile, pixel_run *now, size_t most) {
+    now->pixels = least(now->left, most);
+    size_t together = tile->channels < DV_SHORT && tile->channels == tile->pixel_stride ? now->pixels : 1;
+    now->rows = together == 1 ? now->pixels : 1;
+    now->width = tile->channels * together;
+}
+
+static pixel_run pixel_run_first(const dv_tile *tile, size_t most) {
+    pixel_run first = {.left = tile->edges[2]};
+    pixel_run_measure(tile, &first, most);
+    return first;
+}
+
+/* The first block of the row of blocks that the row after (y, z) is in; `band` is that of the row before. */
+static size_t next_band(const dv_tile *tile, size_t band, size_t y, size_t z) {
+    if (y < tile->sides[1])
+        return y % tile->edges[1] ? band : band + tile->blocks[2];
+    bool same_depth = (z + 1) % tile->edges[0] != 0;
+    return same_depth ? band - (tile->blocks[1] - 1) * tile->blocks[2] : band + tile->blocks[2];
+}
+
+/* Goes to the first pixel of the next row. */
+static void pixel_run_next_row(const dv_tile *tile, pixel_run *now) {
+    now->x = 0;
+    now->y++;
+    now->band = next_band(tile, now->band, now->y, now->z);
+    now->block = now->band;
+    if (now->y == tile->sides[1]) {
+        now->y = 0;
+        now->z++;
+    }
+}
+
+/* Moves on to the next run, of at most `most` pixels. False at the end of the tile. */
+INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now, size_t most) {
+    now->pixel += now->pixels;
+    now->x += now->pixels;
+    now->left -= now->pixels;
+    if (now->x == tile->sides[2])
+        pixel_run_next_row(tile, now);
+    else if (now->left == 0)
+        now->block++;
+    if (now->z == tile->sides[0])
+        return false;
+    if (now->left == 0)
+        now->left = least(tile->edges[2], tile->sides[2] - now->x);
+    pixel_run_measure(tile, now, most);
+    return true;
+}
+
+/* The run's elements as f32, and their distance from row to row. */
+INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
+                                   size_t *stride) {
+    const char *at = element(tile->type, src, run->pixel * tile->pixel_stride);
+    if (tile->channels == tile->pixel_stride)
+        prefetch_next(tile, at, run->rows * run->width * dv_type_bytes(tile->type));
+    else
+        for (size_t j = 0; j < run->rows; j++)
+            prefetch_next(tile, element(tile->type, at, j * tile->pixel_stride),
+                          run->width * dv_type_bytes(tile->type));
+    *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
+    if (tile->type == DV_F32)
+        return (const float *)(const void *)at;
+    load_pixels(tile, at, run->pixels, buffer);
+    return buffer;
+}
+
+static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
+    residue rest;
+    scales to;
+    nhwc_average(tile, src, record->averages, &rest);
+    if (!tile->hfc)
+        return residue_is_clean(&rest, tile->channels);
+    if (!choose_steps(&rest, tile->channels, tile->bits, record->minima, record->steps, &to))
+        return false;
+
+    size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
+    repeat(to.offset, channels, times);
+    repeat(to.scale, channels, times);
+    float low[DV_RUN], buffer[DV_RUN];
+    window seen;
+    seen.first = seen.end = 0;
+    packer p = {.key = key, .nearest = tile->dither == DV_DITHER_NONE, .bits = tile->bits, .dst = record->codes};
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
+        bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
+        repeat(low, channels, now.rows == 1 ? now.pixels : 1);
+        const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
+        quantize(x, stride, now.rows, now.width, low, to.offset, to.scale, p.fixed + p.fill);
+        packer_add(&p, now.rows * now.width);
+    } while (pixel_run_next(tile, &now, most));
+    packer_finish(&p);
+    return true;
+}
+
+/* The other way: the run's levels to elements in `dst`. */
+INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
+                              const float *scale, float *buffer, void *dst) {
+    char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
+    if (tile->type == DV_F32) {
+        restore(levels, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
+        return;
+    }
+    if (tile->type == DV_BF16) {
+        restore_bf16(levels, tile->pixel_stride, run->rows, run->width, base, scale, (uint16_t *)(void *)at);
+        return;
+    }
+    restore(levels, run->width, run->rows, run->width, base, scale, buffer);
+    size_t rows = run->width == tile->pixel_stride ? 1 : run->rows, width = run->rows * run->width / rows;
+    for (size_t j = 0; j < rows; j++)
+        from_f32(tile->type, buffer + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
+}
+
+/* base = average + minimum; where averages are not kept they are 0. */
+INLINE void add_averages(const uint16_t *averages, const float *minimum, size_t channels, float *base) {
+    if (averages == NULL)
+        for (size_t i = 0; i < channels; i++)
+            base[i] = 0.0f + minimum[i];
+    else
+        for (size_t i = 0; i < channels; i++)
+            base[i] = dv_bf16_to_f32(averages[i]) + minimum[i];
+}
+
+static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
+    float minimum[DV_RUN], scale[DV_RUN], base[DV_RUN], buffer[DV_RUN];
+    size_t channels = tile->channels;
+    decoding_scales(tile, record, minimum, scale);
+    repeat(scale, channels, repetitions(channels, tile->edges[2]));
+    unpacker u;
+    unpacker_begin(&u, tile, key, record);
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
+        add_averages(tile->lfc ? record->averages + now.block * channels : NULL, minimum, channels, base);
+        repeat(base, channels, now.rows == 1 ? now.pixels : 1);
+        const float *levels = unpacker_take(&u, now.rows * now.width);
+        pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
+    } while (pixel_run_next(tile, &now, most));
+}
