@@ -1,8 +1,8 @@
 /* division data fetch: downloads a published data set, checks it, unpacks it. */
 #include "cli.h"
+#include "digest.h"
 #include "download.h"
 #include "live.h"
-#include "md5.h"
 #include "options.h"
 #include "untar.h"
 
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, AT_ONCE = 1 << 16 };
+enum { PATH_BYTES = 4096 };
 
 typedef struct published {
     const char *name, *url, *md5;
@@ -43,26 +43,12 @@ static int is_there(const settings *chosen, dv_error *error) {
     return 1;
 }
 
-/* The digest of a file. Returns 0 if it could not be read. */
-static int find_digest(const char *path, char text[MD5_TEXT]) {
-    static char some[AT_ONCE];
-    md5 sum = md5_begin();
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return 0;
-    for (size_t got; (got = fread(some, 1, sizeof some, stream)) > 0;)
-        md5_add(&sum, some, got);
-    int failed = ferror(stream);
-    fclose(stream);
-    md5_end(&sum, text);
-    return !failed;
-}
-
 /* A file that is not what it should be is removed: going on behind it would never become right. */
 static int check_digest(const settings *chosen, const char *path) {
-    char found[MD5_TEXT];
-    if (!find_digest(path, found))
-        return cli_fail("could not read %s: %s: call it again", path, strerror(errno));
+    char found[DIGEST_TEXT];
+    dv_error error;
+    if (digest_of_file(path, found, &error) != DV_OK)
+        return cli_report(&error);
     if (strcasecmp(found, chosen->digest) == 0)
         return CLI_SUCCESS;
     unlink(path);
@@ -95,8 +81,9 @@ static int fetch(const settings *chosen) {
 
 static int fetch_unless_there(const settings *chosen) {
     dv_error error;
-    if (strlen(chosen->digest) != MD5_TEXT - 1 || strspn(chosen->digest, "0123456789abcdefABCDEF") != MD5_TEXT - 1)
-        return cli_wrong_call("--md5: '%s' is no MD5: give its %d hexadecimal digits", chosen->digest, MD5_TEXT - 1);
+    if (strlen(chosen->digest) != DIGEST_TEXT - 1 ||
+        strspn(chosen->digest, "0123456789abcdefABCDEF") != DIGEST_TEXT - 1)
+        return cli_wrong_call("--md5: '%s' is no MD5: give its %d hexadecimal digits", chosen->digest, DIGEST_TEXT - 1);
     if (strlen(chosen->folder) > PATH_BYTES / 2)
         return cli_wrong_call("data fetch: the name of the folder is too long");
     if (mkdir(chosen->folder, 0777) != 0 && errno != EEXIST)
