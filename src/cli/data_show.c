@@ -101,7 +101,7 @@ static dv_status load(const settings *chosen, const dv_dataset *data, shown *to,
     if (status != DV_OK)
         return status;
     to->pixels = malloc(to->images * to->side * to->side * 3);
-    to->labels = malloc(to->images * sizeof *to->labels);
+    to->labels = calloc(to->images, sizeof *to->labels);
     if (to->pixels == NULL || to->labels == NULL)
         return cli_error(error, DV_ERROR_MEMORY, "no memory for the images: show fewer");
     return dv_loader_fill_bytes(to->loader, chosen->epoch, 0, to->pixels, to->labels, &to->found, error);

@@ -172,7 +172,9 @@ static dv_status draw_mistake(const eval_findings *found, sheet *to, size_t plac
 
 static dv_status draw_all(const eval_findings *found, sheet *to, dv_error *error) {
     uint8_t *pixels = malloc(to->layout.side * to->layout.side * 3);
-    dv_status status = pixels != NULL ? DV_OK : cli_error(error, DV_ERROR_MEMORY, "no memory for an image: free some");
+    dv_status status = DV_OK;
+    if (pixels == NULL)
+        return cli_error(error, DV_ERROR_MEMORY, "no memory for an image: free some");
     for (size_t i = 0; i < to->layout.images && status == DV_OK; i++)
         status = draw_mistake(found, to, i, pixels, error);
     free(pixels);

@@ -176,7 +176,9 @@ static void multiply_add(const float *left, size_t rows, size_t depth, const flo
 }
 
 const dv_winograd_kernels DV_KERNELS = {
-    .name = LANES == 16 ? "avx512" : LANES == 8 ? "fma" : "neon",
+    .name = LANES == 16  ? "avx512"
+            : LANES == 8 ? "fma"
+                         : "neon",
     .plain = {.tile = TILE,
               .reach = REACH,
               .step = TILE,
