@@ -55,6 +55,9 @@ void train_screen_plan(train_screen *screen, const dv_training *training);
 /* Where it writes, if nobody said it. */
 void train_screen_folder(train_screen *screen, const train_settings *settings);
 
+/* That the data is too small for the default batch, where it is. */
+void train_screen_batch(train_screen *screen, const train_settings *settings, const dv_training *training);
+
 /* That options make the test show images at another scale than training, where they do. */
 void train_screen_scales(train_screen *screen, const dv_training *training);
 

@@ -12,6 +12,7 @@
 enum { DETAILS_BYTES = 4096, DIFFERENCES_SHOWN = 20 };
 
 #define NOWHERE "nowhere"
+#define WHICH_RUN "--resume: which run? Give its folder, --out RUN"
 
 int train_is_file(const char *path) {
     struct stat status;
@@ -87,7 +88,7 @@ static int check(const train_settings *chosen) {
     if (chosen->find_rate && (chosen->out != NULL || chosen->resume || chosen->replace))
         return cli_wrong_call("--find-lr: trains nothing that could be kept: leave out --out, --resume and --replace");
     if (chosen->resume && chosen->out == NULL)
-        return cli_wrong_call("--resume: which run? Give its folder, --out RUN");
+        return cli_wrong_call(WHICH_RUN);
     if (chosen->replace && chosen->out == NULL)
         return cli_wrong_call("--replace: which run? Give its folder, --out RUN");
     if (chosen->resume && chosen->replace)
@@ -116,6 +117,8 @@ int train_choose(int argc, char **argv, train_settings *chosen) {
         out = recipe;
         recipe = NULL;
     }
+    if (resume && out == NULL)
+        return cli_wrong_call(WHICH_RUN);
     *chosen = (train_settings){.options = dv_options_default()};
     if (recipe != NULL)
         code = cli_read_recipe(recipe, &chosen->options);

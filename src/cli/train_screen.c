@@ -61,6 +61,13 @@ void train_screen_folder(train_screen *screen, const train_settings *settings) {
                        settings->claimed);
 }
 
+void train_screen_batch(train_screen *screen, const train_settings *settings, const dv_training *training) {
+    size_t batch = dv_training_options(training)->batch;
+    if (batch != settings->options.batch)
+        cli_live_print(&screen->line, "batches are of %zu images and not of %zu: the data has %zu (--batch)", batch,
+                       settings->options.batch, dv_dataset_describe(dv_training_data(training)).images[DV_TRAIN]);
+}
+
 void train_screen_scales(train_screen *screen, const dv_training *training) {
     const dv_dataset *data = dv_training_data(training);
     dv_loader_options options = dv_options_loader(dv_training_options(training), data);

@@ -3,6 +3,7 @@
  * Images are made as bytes, by workers ahead of the trainer or by its own threads (prefetch.c); what they are depends
  * on seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
  * that numbers do. */
+#include "base/sizes.h"
 #include "base/status.h"
 #include "data/augmentation.h"
 #include "data/normalisation.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIDE = 1024, MOST_RESIZE = 2048, MOST_WORKERS = 256, MOST_PREFETCH = 64 };
+enum { MOST_SIDE = 1024, MOST_RESIZE = 2048, MOST_WORKERS = 256, MOST_PREFETCH = 64, FEW_CORRUPT = 3 };
 
 struct dv_loader {
     dv_prefetch_options options;
@@ -161,6 +162,12 @@ size_t dv_loader_corrupt(const dv_loader *loader) {
 
 /* ---- batches ------------------------------------------------------------------------------- */
 
+/* Images that may be corrupt: a hundredth; where that is less than a few, a few, as long as it is no more than a tenth.
+ */
+static size_t most_corrupt(size_t images) {
+    return dv_larger(images / 100, dv_smaller(FEW_CORRUPT, images / 10));
+}
+
 /* Notes a corrupt image the first time that it is met, and tells of it. */
 static dv_status note_corrupt(dv_loader *loader, size_t index, const dv_error *damage, dv_error *error) {
     uint8_t bit = (uint8_t)(1 << index % 8);
@@ -170,11 +177,11 @@ static dv_status note_corrupt(dv_loader *loader, size_t index, const dv_error *d
     loader->corrupt++;
     if (loader->options.loader.corrupt != NULL)
         loader->options.loader.corrupt(loader->options.loader.context, damage->text);
-    if (loader->corrupt * 100 <= loader->options.images)
+    if (loader->corrupt <= most_corrupt(loader->options.images))
         return DV_OK;
     return dv_fail(error, DV_ERROR_FORMAT,
-                   "%.140s; with this, %zu of %zu images are corrupt, more than 1 %%: repair or remove them",
-                   damage->text, loader->corrupt, loader->options.images);
+                   "%.140s; with this, %zu of %zu images are corrupt, too many: repair or remove them", damage->text,
+                   loader->corrupt, loader->options.images);
 }
 
 /* What was wrong with a batch. In the order of its images, so that it is the same whoever made them. */

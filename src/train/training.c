@@ -1,6 +1,7 @@
 /* A training from its options: preparing it, and training with a folder that is written on the way. */
 #include "train/training.h"
 
+#include "base/sizes.h"
 #include "base/status.h"
 
 #include <division/threads.h>
@@ -11,17 +12,34 @@
 
 /* ---- preparing ----------------------------------------------------------------------------- */
 
+/* A batch for data of fewer images than a batch: the power of two that makes four steps of them or more. */
+static size_t small_batch(size_t images) {
+    size_t batch = 2;
+    while (batch * 2 <= images / 4)
+        batch *= 2;
+    return dv_smaller(batch, images);
+}
+
+/* The default batch gives way to data of fewer images; the callers see it in the options. Another is a mistake. */
+static dv_status fit_batch(dv_training *t, dv_error *error) {
+    size_t images = t->shape.images[DV_TRAIN], fitting = small_batch(images);
+    if (t->options.batch <= images)
+        return DV_OK;
+    if (t->options.batch != dv_options_default().batch)
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "--batch: %zu: the data has %zu images: give at most as many; %zu would do", t->options.batch,
+                       images, fitting);
+    t->options.batch = fitting;
+    return DV_OK;
+}
+
 static dv_status open_data(dv_training *t, dv_error *error) {
     DV_TRY(dv_dataset_open(t->options.data, &t->data, error));
     t->shape = dv_dataset_describe(t->data);
     if (t->options.classes > 0 && t->options.classes < t->shape.classes)
         return dv_fail(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more",
                        t->options.classes, t->shape.classes);
-    if (t->options.batch > t->shape.images[DV_TRAIN])
-        return dv_fail(error, DV_ERROR_OPTION,
-                       "--batch: %zu: the data has %zu images: use a smaller batch or more data", t->options.batch,
-                       t->shape.images[DV_TRAIN]);
-    return DV_OK;
+    return fit_batch(t, error);
 }
 
 /* Chooses the passes of the graph and plans again. A training that goes on has the passes that it had. */
