@@ -10,6 +10,7 @@
 #include <division/graph.h>
 #include <division/info.h>
 #include <division/models.h>
+#include <division/onnx.h>
 #include <division/options.h>
 #include <division/packed.h>
 #include <division/parallel.h>
@@ -369,6 +370,8 @@ static void checkpoints_and_folders(void **state) {
     refuses(dv_checkpoint_resume(checkpoint, NULL, &at, NULL, NULL, &error));
     refuses(dv_checkpoint_resume(checkpoint, n.run, NULL, NULL, NULL, &error));
     predictions(path, checkpoint);
+    refuses(dv_onnx_write(NULL, n.run, NULL, &error));
+    refuses(dv_onnx_write(path, NULL, NULL, &error));
     dv_checkpoint_close(checkpoint);
     dv_checkpoint_close(NULL);
 

@@ -20,6 +20,7 @@
 #include <division/info.h>
 #include <division/layers.h>
 #include <division/models.h>
+#include <division/onnx.h>
 #include <division/optimizer.h>
 #include <division/option.h>
 #include <division/options.h>

@@ -100,6 +100,7 @@ int cli_plan(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_predict(int argc, char **argv);
+int cli_export(int argc, char **argv);
 int cli_codec(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_data(int argc, char **argv);

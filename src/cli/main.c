@@ -14,6 +14,7 @@ static const cli_command commands[] = {
     {"train", "train a network", cli_train},
     {"eval", "test a network that was trained", cli_eval},
     {"predict", "say what is on images", cli_predict},
+    {"export", "write a network for inference elsewhere", cli_export},
     {"models", "list the networks there are", cli_models},
     {"methods", "list the ways to keep values, with their options", cli_methods},
     {"plan", "say what a training will take, layer by layer", cli_plan},
