@@ -140,7 +140,7 @@ typedef struct dv_options {
     size_t batch;               /* images, 1 to 2^20; 128 */
     size_t side, classes;       /* of the images made, up to 1024, and of the network; 0: the data's */
     size_t threads;             /* 0: as many as OpenMP uses */
-    char tune[DV_NAME_BYTES];   /* how passes of convolutions are chosen, as dv_tune_parse takes it; none: its default */
+    char tune[DV_NAME_BYTES]; /* how passes of convolutions are chosen, as dv_tune_parse takes it; none: its default */
 
     /* the loop */
     size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536; 1 */

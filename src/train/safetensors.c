@@ -205,8 +205,12 @@ static dv_status read_file(dv_array_file *file, dv_error *error) {
     char *text = malloc(length + 1);
     h.pool_bytes = length + POOL_SPARE;
     file->pool = malloc(h.pool_bytes);
-    dv_status status = text != NULL && file->pool != NULL ? dv_array_file_bytes(file, text, length, LENGTH_BYTES, error)
-                                                          : dv_array_file_no_memory(file, error);
+    if (text == NULL || file->pool == NULL) {
+        free(text);
+        return dv_array_file_no_memory(file, error);
+    }
+    text[0] = '\0';
+    dv_status status = dv_array_file_bytes(file, text, length, LENGTH_BYTES, error);
     if (status == DV_OK)
         status = read_header(&h, text, length, error);
     free(text);

@@ -171,9 +171,11 @@ dv_status dv_zip_read(const dv_array_file *file, dv_zip *zip, dv_error *error) {
     unsigned char *entries = malloc((size_t)found.bytes + 1);
     zip->records = calloc((size_t)found.count + 1, sizeof *zip->records);
     zip->names = malloc((size_t)found.bytes + 1); /* each name is shorter than its entry */
-    dv_status status = entries != NULL && zip->records != NULL && zip->names != NULL
-                           ? dv_array_file_bytes(file, entries, (size_t)found.bytes, found.begin, error)
-                           : dv_array_file_no_memory(file, error);
+    if (entries == NULL || zip->records == NULL || zip->names == NULL) {
+        free(entries);
+        return dv_array_file_no_memory(file, error);
+    }
+    dv_status status = dv_array_file_bytes(file, entries, (size_t)found.bytes, found.begin, error);
     if (status == DV_OK)
         status = read_entries(file, &found, entries, zip, error);
     free(entries);
