@@ -5,6 +5,7 @@
 #include "base/float16.h"
 #include "parallel/world.h"
 
+#include <division/threads.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,7 @@ typedef struct ranks_task {
 static void *ranks_run(void *argument) {
     ranks_task *task = argument;
     dv_world *world = NULL;
+    (void)dv_set_threads(1, NULL); /* each has one: there are enough of them */
     if (dv_world_new(&ranks_engine, &task->self, task->timeout, &world, NULL) != DV_OK)
         abort();
     task->call(world, task->argument);

@@ -350,7 +350,7 @@ static void noise_is_keyed(void **state) {
     size_t bytes = packed_bytes_of(&codec, &map), image = dv_map_image_elements(&map);
     float *src = map_values(&map, 3);
     memcpy(src + image, src, image * sizeof *src);
-    const dv_noise noises[] = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0, 0}};
+    const dv_noise noises[] = {{.seed = 0}, {.seed = 1}, {.step = 1}, {.value = 1}, {.seed = 0}};
     char *packed[5];
     for (size_t i = 0; i < 5; i++) {
         packed[i] = guarded_new(bytes);

@@ -191,6 +191,41 @@ static void test_wrong_calls(void **state) {
     dv_dataset_close(data);
 }
 
+/* Ranks share each batch: no image twice, none left out, in an order that does not depend on their number. A batch that
+ * is not full is shared evenly. */
+static void test_ranks_share(void **state) {
+    (void)state;
+    enum { IMAGES = 23, BATCH = 3, RANKS = 3 };
+    int seen[IMAGES] = {0};
+    for (size_t rank = 0; rank < RANKS; rank++) {
+        fixture made = make("synthetic:side=8,train=23",
+                            (dv_loader_options){.batch = BATCH, .seed = 3, .shuffle = 1, .ranks = RANKS, .rank = rank});
+        assert_int_equal(dv_loader_batches(made.loader), 3);
+        for (size_t b = 0; b < 3; b++) {
+            float images[BATCH * ELEMENTS];
+            int32_t labels[BATCH];
+            size_t count, place = dv_loader_place(made.loader, b);
+            assert_ok(dv_loader_fill(made.loader, 1, b, images, labels, &count, &error));
+            assert_int_equal(count, b < 2 ? BATCH : rank == 0 ? 1 : 2);
+            dv_order order = dv_order_new(3, 1, IMAGES);
+            for (size_t i = 0; i < count; i++) {
+                int index = find(made.data, IMAGES, images + i * ELEMENTS);
+                assert_int_equal(index, dv_order_at(&order, place + i));
+                seen[index]++;
+            }
+        }
+        end(&made);
+    }
+    for (int i = 0; i < IMAGES; i++)
+        assert_int_equal(seen[i], 1);
+    dv_dataset *data;
+    dv_loader *loader;
+    assert_ok(dv_dataset_open("synthetic", &data, &error));
+    assert_fails(dv_loader_new(data, &(dv_loader_options){.batch = 2, .ranks = 2, .rank = 2}, &loader, &error),
+                 DV_ERROR_ARGUMENT, "rank 2 of 2");
+    dv_dataset_close(data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders_are_permutations),
@@ -200,6 +235,7 @@ int main(void) {
         cmocka_unit_test(test_other_threads_later),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_ranks_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

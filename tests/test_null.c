@@ -200,6 +200,7 @@ static void plans_and_runs(void **state) {
     refuses(dv_plan_new(n.graph, &options, NULL, &error));
     options.method = NULL;
     refuses(dv_plan_new(n.graph, &options, &plan, &error));
+    refuses(dv_run_join(NULL, NULL, &error));
     refuses(dv_run_new(NULL, 1, &run, &error));
     refuses(dv_run_new(n.plan, 1, NULL, &error));
     refuses(dv_run_train(NULL, &(dv_step){.batch = 0}, &result, &error));

@@ -69,7 +69,7 @@ static const char *const codecs[] = {"division", "division:bits=8,dither=subtrac
 /* The bytes and the elements of codec.h's calls. */
 static void check_call(const char *text, const dv_map *map) {
     dv_codec codec = codec_of(text);
-    dv_noise noise = {1, 2, 3};
+    dv_noise noise = {.seed = 1, .step = 2, .value = 3};
     size_t bytes = packed_bytes_of(&codec, map), told, elements = dv_map_bytes(map);
     void *src = map_values(map, 5), *packed[2], *dst[2];
     assert_ok(dv_packed_bytes(text, map_text(map), &told, error.text));

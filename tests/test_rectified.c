@@ -14,7 +14,7 @@ enum { KINDS = DV_TYPE_COUNT * DV_LAYOUT_COUNT };
 
 static void *decoded_by(const char *text, const dv_map *map, const void *src) {
     dv_codec codec = codec_of(text);
-    dv_noise noise = {1, 2, 3};
+    dv_noise noise = {.seed = 1, .step = 2, .value = 3};
     size_t bytes = packed_bytes_of(&codec, map);
     void *packed = guarded_new(bytes), *dst = guarded_new(dv_map_bytes(map));
     assert_ok(dv_codec_encode(&codec, map, &noise, src, packed, bytes, &error));

@@ -83,6 +83,7 @@ typedef struct dv_noise {
     uint64_t seed;  /* of the training */
     uint64_t step;  /* of the training */
     uint64_t value; /* which value of the network */
+    uint64_t image; /* the number of the map's first image in the step */
 } dv_noise;
 
 enum { DV_PACKED_ALIGNMENT = 64 }; /* of the packed buffer and of each image's record in it */

@@ -133,6 +133,9 @@ typedef struct dv_loader_options {
     int augment;   /* images are varied, given by seed, epoch and index alone */
     int drop_last; /* leave out the last batch if it is not full */
 
+    size_t ranks, rank; /* of several loaders that share each batch, this is the `rank`-th of `ranks`, from 0; `batch`
+                           is then what each has of it, and a last batch that is not full is shared evenly; 0: alone */
+
     dv_augmentation augmentation;         /* how images are varied */
     dv_image_normalisation normalisation; /* how they become numbers */
     size_t side;                          /* of the images made, up to 1024; 0: the data's */
@@ -169,6 +172,9 @@ DV_API int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_op
 
 /* Batches in an epoch. */
 DV_API size_t dv_loader_batches(const dv_loader *loader);
+
+/* The place of a batch's first image in the order of the epoch; of several ranks', of the first that this one has. */
+DV_API size_t dv_loader_place(const dv_loader *loader, size_t batch);
 
 /* Different images found corrupt so far. */
 DV_API size_t dv_loader_corrupt(const dv_loader *loader);

@@ -32,6 +32,7 @@
 #include <division/export.h>
 #include <division/layers.h>
 #include <division/optimizer.h>
+#include <division/parallel.h>
 #include <division/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,6 +99,9 @@ typedef enum dv_gradients {
                                gradient, whose memory is others' then. Needs an optimizer, and no clipping */
 } dv_gradients;
 
+/* What gradients are while they travel between ranks. */
+typedef enum dv_reduce { DV_REDUCE_F32, DV_REDUCE_BF16 } dv_reduce;
+
 typedef struct dv_plan_options {
     const char *method; /* "none", "division", "division:bits=2,recompute=norms": how values survive until backward */
     const char *optimizer; /* "sgd", "adamw:beta2=0.95,decay=0.05" (division/optimizer.h); NULL: none, parameters are
@@ -115,6 +119,13 @@ typedef struct dv_plan_options {
      * nothing is kept for a backward that is not run. A batch norm that is frozen, weight and bias, uses its running
      * statistics and does not move them. Dropout is random as ever. NULL or "": everything is trained. Copied. */
     const char *freeze;
+
+    /* Processes that train together (division/parallel.h), each with a batch of its own; 0 or 1: alone. Gradients lie
+     * in buckets then, which are added up over all ranks while backward goes on; transient ones are updated a few
+     * buckets later. */
+    size_t ranks;
+    dv_reduce reduce;
+    int sync_norm; /* batch norms take their statistics over the images of all ranks */
 } dv_plan_options;
 
 /* "division", "sgd", gradients that are kept. */
@@ -161,7 +172,8 @@ DV_API const dv_plan_row *dv_plan_row_at(const dv_plan *plan, size_t index);
 /* A step is done operation by operation: the schedule of the plan. Text lives as long as the plan. */
 typedef struct dv_plan_operation {
     const char *kind;     /* "forward", "loss", "replay" (forward again, before backward), "backward", "update" (of the
-                             layer's parameters, whose gradients are transient); of a value in a file "write" and
+                             layer's parameters, whose gradients are transient), "reduce" (the gradients of the bucket
+                             that the layer completes begin to be added up over all ranks); of a value in a file "write" and
                              "read", which begin it, and "written", which waits for the end of "write" */
     const char *subject;  /* the layer's name, or the value's, which is that of the layer that makes it: "input" for
                              the images */
@@ -211,6 +223,11 @@ typedef struct dv_step_result {
 DV_API dv_status dv_run_new(dv_plan *plan, uint64_t seed, dv_run **run, dv_error *error);
 DV_API void dv_run_free(dv_run *run);
 
+/* Makes the run one of a world's ranks, whose number the plan has. The world must outlive it. Gradients are then sums
+ * over all ranks, when dv_run_backward returns: the scale of a step says what part of them is whose. Running statistics
+ * are the means of all ranks'. */
+DV_API dv_status dv_run_join(dv_run *run, dv_world *world, dv_error *error);
+
 /* How many images the steps to come take, from 1 to the batch that was planned for, which it is until it is set. They
  * are the first ones of the input and of the labels; what is behind them is not read, and the loss and its gradient are
  * means over them. A step in a plan for a larger batch is the same as one in a plan for so many images, but for the
@@ -249,11 +266,15 @@ DV_API const dv_run_parameter *dv_run_method_state(const dv_run *run);
 
 /* What a step of training is told. */
 typedef struct dv_step {
-    uint64_t batch;        /* the number of the batch in the training, on which dither and dropout depend */
+    uint64_t batch;        /* the number of the step in the training, on which dither and dropout depend */
     float label_smoothing; /* 0 to 1 */
     float scale;           /* of the gradients; 0: 1 */
     double rate;           /* of the optimizer, where gradients are transient */
     uint64_t update;       /* likewise: the number of its step, from 0 */
+    uint64_t first_image;  /* the number of the first image in the step, of batches that are accumulated and of other
+                              ranks; dither and dropout depend on it too */
+    size_t all_images; /* of this batch on all ranks, which a sync_norm has the statistics of; 0: each has as many */
+    int more;          /* more batches of this step follow: gradients are not added up over ranks yet */
 } dv_step;
 
 /* The calls of a step, and the order in which they can be made:

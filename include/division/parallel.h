@@ -25,7 +25,7 @@ extern "C" {
 
 typedef struct dv_world dv_world;
 
-/* 1 if a launcher of MPI has started this process, by what it leaves in the environment; else 0. */
+/* 1 if a launcher of MPI has started this process beside others, by what it leaves in the environment; else 0. */
 DV_API int dv_world_launched(void);
 
 /* Joins the processes that the launcher started. Whoever waits for another rank longer than `timeout` seconds fails

@@ -21,6 +21,7 @@
 #include <division/export.h>
 #include <division/graph.h>
 #include <division/option.h>
+#include <division/parallel.h>
 #include <division/status.h>
 #include <signal.h>
 #include <stddef.h>
@@ -143,7 +144,8 @@ typedef struct dv_options {
     char tune[DV_NAME_BYTES]; /* how passes of convolutions are chosen, as dv_tune_parse takes it; none: its default */
 
     /* the loop */
-    size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536; 1 */
+    size_t accumulate;      /* batches whose gradients are averaged before a step, 1 to 65536, those of all ranks
+                               counted; 1: one of each rank; 1 */
     int drop_last;          /* leave out the images of an epoch that do not make a whole step; else the last step is of
                                those there are, and each of its images has the same weight; 0 */
     size_t epochs;          /* 1 to 100000; 10 */
@@ -166,6 +168,13 @@ typedef struct dv_options {
     dv_loading loading;
     char augment_text[DV_TEXT_BYTES];   /* "usual" */
     char normalise_text[DV_TEXT_BYTES]; /* "usual" */
+
+    /* several machines (division/parallel.h) */
+    dv_world *world; /* whose ranks train together, each with a batch of its own; NULL: alone. Not in the table */
+    size_t ranks;    /* for a plan without a world: how many there will be; 0: one. Not in the table */
+    int reduce;      /* what gradients are on their way: DV_REDUCE_F32 or DV_REDUCE_BF16, a dv_reduce */
+    int sync_norm;   /* batch norms take their statistics over the images of all ranks; 0 */
+    double timeout;  /* seconds that a rank waits for others, 1 to 86400; 60 */
 
     /* weights to begin with */
     int init_weights;                /* how they are made: a dv_model_initialisation (division/models.h) */
@@ -218,6 +227,9 @@ typedef struct dv_epoch_record {
     size_t activation_bytes;      /* kept from forward to backward, as planned */
     size_t spilled_bytes;         /* of the file that values lie in meanwhile; 0 without one */
     double waited_seconds;        /* of its steps, for that file */
+    size_t ranks;                 /* that trained together; images are those of all */
+    double network_seconds;       /* that a rank waited for messages, and */
+    double others_seconds;        /* ... for ranks that were slower, on average */
 } dv_epoch_record;
 
 /* How far it is, after a step. */

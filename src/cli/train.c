@@ -78,9 +78,11 @@ static int train(session *s, dv_training *training, dv_error *error) {
         train_screen_end(&s->screen, training);
     train_screen_wipe(&s->screen);
     if (status != DV_OK)
-        return cli_report(error);
+        return train_report(s->settings, error);
     int code = cli_finish();
-    return code == CLI_SUCCESS && result.stopped ? explain_interruption(s, training) : code;
+    if (code != CLI_SUCCESS || !result.stopped)
+        return code;
+    return dv_world_rank(s->settings->options.world) == 0 ? explain_interruption(s, training) : CLI_INTERRUPTED;
 }
 
 static int find_rate(session *s, dv_training *training, dv_error *error) {
@@ -107,11 +109,13 @@ static int prepare_and_train(const train_settings *chosen) {
     dv_error error = {.status = DV_OK};
     cli_catch_interrupts("stopping after this step; a second Ctrl-C ends at once");
     dv_status status = dv_training_new(&chosen->options, chosen->out, mode_of(chosen), &callbacks, &training, &error);
-    int code = status == DV_OK ? (chosen->find_rate ? find_rate : train)(&s, training, &error) : cli_report(&error);
+    int code =
+        status == DV_OK ? (chosen->find_rate ? find_rate : train)(&s, training, &error) : train_report(chosen, &error);
     dv_training_free(training);
     train_leave_folder(chosen);
     if (error.status == DV_ERROR_MEMORY)
         train_explain_memory(&chosen->options);
+    train_leave_world(chosen, error.status == DV_OK ? CLI_SUCCESS : code);
     return code;
 }
 

@@ -34,6 +34,15 @@ int train_claim_folder(train_settings *settings);
 /* Takes the folder away again that was made so, if nothing is in it. */
 void train_leave_folder(const train_settings *settings);
 
+/* Joins the other ranks, where a launcher has started this process; all but rank 0 are quiet then. */
+int train_open_world(train_settings *settings);
+
+/* Leaves them: in good order if all is well or all know what is not, else ends them too, with an exit code. */
+void train_leave_world(const train_settings *settings, int code);
+
+/* Prints what the library said. What all ranks say is printed by rank 0 alone, the rest with the rank. */
+int train_report(const train_settings *settings, const dv_error *error);
+
 /* True if there is such a file, or folder. */
 int train_is_file(const char *path);
 int train_is_folder(const char *path);

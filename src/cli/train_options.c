@@ -102,7 +102,8 @@ static int choose_folder(train_settings *chosen) {
     if (nowhere && !chosen->find_rate)
         chosen->out = NULL;
     int code = check(chosen);
-    return code == CLI_CONTINUE && chosen->out == NULL && !nowhere ? train_claim_folder(chosen) : code;
+    int writes = dv_world_rank(chosen->options.world) == 0;
+    return code == CLI_CONTINUE && writes && chosen->out == NULL && !nowhere ? train_claim_folder(chosen) : code;
 }
 
 int train_choose(int argc, char **argv, train_settings *chosen) {
@@ -128,5 +129,7 @@ int train_choose(int argc, char **argv, train_settings *chosen) {
         code = parse(chosen, argc, argv, NULL);
     chosen->out = out;
     chosen->recipe = recipe;
+    if (code == CLI_CONTINUE)
+        code = train_open_world(chosen);
     return code == CLI_CONTINUE ? choose_folder(chosen) : code;
 }

@@ -40,7 +40,7 @@ void dv_actnn_encode(const dv_map *map, int bits, const dv_noise *noise, size_t 
                      const dv_group *groups, uint8_t *codes) {
     for (size_t t = 0; t < dv_code_tiles(map); t++) {
         dv_code_tile tile = dv_code_tile_at(map, bits, t);
-        const uint64_t words[] = {noise->seed, noise->step, noise->value, number, t};
+        const uint64_t words[] = {noise->seed, noise->step, noise->value, noise->image + number, t};
         dv_random key = dv_random_key(words, sizeof words / sizeof *words);
         dv_codec_kernels_current()->groups_encode(&tile, key, groups + first_group(map, t),
                                                   tile_elements(map, image, t),

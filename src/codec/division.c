@@ -131,7 +131,8 @@ static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size
     if (call->map->channels - channel < p.tile.channels)
         p.tile.channels = call->map->channels - channel;
     p.tile.next = next_tile(call, image, number);
-    const uint64_t words[] = {call->noise.seed, call->noise.step, call->noise.value, call->first + image, number};
+    const uint64_t words[] = {call->noise.seed, call->noise.step, call->noise.value,
+                              call->noise.image + call->first + image, number};
     p.key = dv_random_key(words, sizeof words / sizeof *words);
     return p;
 }

@@ -110,7 +110,7 @@ dv_status dv_packed_encode(const char *codec, const char *map, uint64_t seed, ui
                            const void *src, void *packed, size_t packed_bytes, char *message) {
     form made;
     dv_error error;
-    const dv_noise noise = {seed, step, value};
+    const dv_noise noise = {.seed = seed, .step = step, .value = value};
     dv_status status = read_form(codec, map, &made, &error);
     if (status == DV_OK)
         status = dv_codec_encode(&made.codec, &made.map, &noise, src, packed, packed_bytes, &error);
@@ -121,7 +121,7 @@ dv_status dv_packed_decode(const char *codec, const char *map, uint64_t seed, ui
                            const void *packed, size_t packed_bytes, void *dst, char *message) {
     form made;
     dv_error error;
-    const dv_noise noise = {seed, step, value};
+    const dv_noise noise = {.seed = seed, .step = step, .value = value};
     dv_status status = read_form(codec, map, &made, &error);
     if (status == DV_OK)
         status = dv_codec_decode(&made.codec, &made.map, &noise, packed, packed_bytes, dst, &error);

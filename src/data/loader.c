@@ -40,6 +40,8 @@ static dv_status check_batch(const dv_dataset *data, const dv_loader_options *op
     if (images < (options->drop_last ? options->batch : 1))
         return dv_fail(error, DV_ERROR_OPTION, "batch: %zu: the data has %zu images: use a smaller batch or more data",
                        options->batch, images);
+    if (options->rank > 0 && options->rank >= options->ranks)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "loader: rank %zu of %zu", options->rank, options->ranks);
     return DV_OK;
 }
 
@@ -84,6 +86,8 @@ static dv_prefetch_options resolve(const dv_dataset *data, const dv_loader_optio
         loader->side = data->shape.side;
     if (loader->prefetch == 0)
         loader->prefetch = 2;
+    if (loader->ranks == 0)
+        loader->ranks = 1;
     if (loader->augmentation.crop == DV_CROP_USUAL)
         loader->augmentation = data->usual;
     if (dv_normalisation_is_usual(&loader->normalisation))
@@ -93,7 +97,8 @@ static dv_prefetch_options resolve(const dv_dataset *data, const dv_loader_optio
     if (options->batch == 0 || options->split < 0 || options->split >= DV_SPLIT_COUNT)
         return made;
     made.images = data->shape.images[options->split];
-    made.batches = (made.images + (options->drop_last ? 0 : options->batch - 1)) / options->batch;
+    size_t whole = options->batch * loader->ranks;
+    made.batches = (made.images + (options->drop_last ? 0 : whole - 1)) / whole;
     return made;
 }
 
@@ -154,6 +159,10 @@ void dv_loader_free(dv_loader *loader) {
 
 size_t dv_loader_batches(const dv_loader *loader) {
     return loader->options.batches;
+}
+
+size_t dv_loader_place(const dv_loader *loader, size_t batch) {
+    return dv_prefetch_share(&loader->options, batch).first;
 }
 
 size_t dv_loader_corrupt(const dv_loader *loader) {

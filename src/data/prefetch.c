@@ -39,8 +39,16 @@ static size_t image_bytes(const dv_prefetch_options *options) {
     return options->loader.side * options->loader.side * DV_PIXEL;
 }
 
+/* A full batch is shared in pieces of one size, the last one as evenly as it can be. */
+dv_share dv_prefetch_share(const dv_prefetch_options *options, size_t batch) {
+    size_t ranks = options->loader.ranks, rank = options->loader.rank, whole = options->loader.batch * ranks;
+    size_t left = options->images - batch * whole, there = left < whole ? left : whole;
+    size_t first = there * rank / ranks;
+    return (dv_share){batch * whole + first, there * (rank + 1) / ranks - first};
+}
+
 size_t dv_prefetch_index(const dv_prefetch_options *options, uint64_t epoch, size_t batch, size_t place) {
-    size_t at = batch * options->loader.batch + place;
+    size_t at = dv_prefetch_share(options, batch).first + place;
     if (!options->loader.shuffle)
         return at;
     dv_order order = dv_order_new(options->loader.seed, epoch, options->images);
@@ -65,19 +73,13 @@ static void note(dv_slot *slot, size_t place, const dv_error *error) {
 
 /* ---- the ring ------------------------------------------------------------------------------ */
 
-/* Images in a batch. */
-static size_t count_images(const dv_prefetch_options *options, size_t batch) {
-    size_t left = options->images - batch * options->loader.batch;
-    return left < options->loader.batch ? left : options->loader.batch;
-}
-
 /* Makes a slot ready for a batch. */
 static void assign(dv_prefetch *prefetch, dv_slot *slot, uint64_t epoch, size_t batch) {
     slot->epoch = epoch;
     slot->batch = batch;
     slot->error.status = DV_OK;
     slot->begun = slot->done = 0;
-    slot->count = count_images(&prefetch->options, batch);
+    slot->count = dv_prefetch_share(&prefetch->options, batch).count;
 }
 
 /* Gives a free slot the next batch. An order that does not change from epoch to epoch ends with the epoch: then it is

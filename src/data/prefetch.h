@@ -35,6 +35,13 @@ dv_status dv_prefetch_new(const dv_prefetch_options *options, dv_prefetch **pref
 void dv_prefetch_free(dv_prefetch *prefetch);
 size_t dv_prefetch_bytes(const dv_prefetch_options *options);
 
+/* Where in the order of an epoch the images of a batch are that this rank has: those from `first` on. */
+typedef struct dv_share {
+    size_t first, count;
+} dv_share;
+
+dv_share dv_prefetch_share(const dv_prefetch_options *options, size_t batch);
+
 /* The index of the image at a place of a batch. */
 size_t dv_prefetch_index(const dv_prefetch_options *options, uint64_t epoch, size_t batch, size_t place);
 

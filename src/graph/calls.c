@@ -132,6 +132,7 @@ dv_status dv_run_forward(dv_run *run, const dv_step *step, dv_error *error) {
     if (run->failed)
         return dv_fail(error, DV_ERROR_ARGUMENT,
                        "run: an earlier step failed half-way: make a new run, and load a checkpoint");
+    DV_TRY(dv_run_check_joined(run, error));
     forget_prediction(run);
     run->now = (dv_under_way){.told = *step, .training = true};
     if (step->scale == 0)
@@ -155,8 +156,12 @@ dv_status dv_run_backward(dv_run *run, dv_error *error) {
     DV_TRY(check_phase(run, CALL_BACKWARD, error));
     DV_TRY(check_given(run, error));
     const dv_plan *plan = run->plan;
-    dv_status status = dv_run_operations(run, plan->loss_at + 1, (int)plan->operation_count, error);
-    if (status == DV_OK && run->state.data && plan->method.kind->adapt)
+    dv_status status = dv_run_share_statistics(run, error);
+    if (status == DV_OK)
+        status = dv_run_operations(run, plan->loss_at + 1, (int)plan->operation_count, error);
+    if (status == DV_OK)
+        status = dv_run_end_reductions(run, error);
+    if (status == DV_OK && !run->now.told.more && run->state.data && plan->method.kind->adapt)
         plan->method.kind->adapt(plan, run->now.told.batch, run->state.data);
     return enter(run, status, DV_AT_REST, 0);
 }

@@ -31,6 +31,7 @@ static const role layer_roles[] = {
     ROLE("backward workspace", dv_layer_plan, backward_workspace, false),
     ROLE("parameters", dv_layer_plan, data, true),
     ROLE("parameters' gradient", dv_layer_plan, gradient, true),
+    ROLE("gradients that travel", dv_layer_plan, wire, false),
     ROLE("optimizer", dv_layer_plan, optimizer, true),
     ROLE("average", dv_layer_plan, average, true),
     ROLE("statistics", dv_layer_plan, buffers, true),
@@ -43,6 +44,7 @@ static const role plan_roles[] = {
     ROLE("method's state", dv_plan, state, true),
     ROLE("second labels", dv_plan, second_labels, true),
     ROLE("label weights", dv_plan, label_weights, true),
+    ROLE("statistics that travel", dv_plan, statistics, false),
     ROLE("loss's workspace", dv_plan, loss_workspace, false),
 };
 

@@ -253,7 +253,9 @@ static void plan_parameter(dv_plan *plan, dv_layer_plan *layer, size_t k, size_t
     totals->parameters += bytes;
     if (!(layer->trained >> k & 1))
         return;
-    if (layer->update_at >= 0) {
+    if (layer->bucket >= 0) {
+        layer->gradient[k] = plan->buckets[layer->bucket].piece;
+    } else if (layer->update_at >= 0) {
         layer->gradient[k] = dv_plan_book(plan, bytes, layer->backward_at, layer->update_at);
     } else {
         layer->gradient[k] = book_permanent(plan, bytes);
@@ -360,6 +362,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_plan_read_optimizer(plan, error));
     DV_TRY(dv_plan_needs(plan, error));
     DV_TRY(dv_schedule_make(plan, error));
+    dv_buckets_book(plan);
     plan_permanent(plan);
     DV_TRY(plan_forward(plan, error));
     if (!plan->options.inference) {
@@ -420,5 +423,6 @@ void dv_plan_free(dv_plan *plan) {
     free(plan->keeper_texts);
     free(plan->told);
     free(plan->touched);
+    free(plan->buckets);
     free(plan);
 }

@@ -69,6 +69,9 @@ typedef struct dv_layer_plan {
     int buffers[DV_LAYER_MAX_BUFFERS];
     int average[DV_LAYER_MAX_PARAMETERS], buffer_average[DV_LAYER_MAX_BUFFERS];
     dv_parameter_group groups[DV_LAYER_MAX_PARAMETERS]; /* of its parameters, with the optimizer's decay filled in */
+    int bucket;                                         /* that its gradients are in; -1: none */
+    size_t gradient_at[DV_LAYER_MAX_PARAMETERS];        /* where in it, in elements */
+    int wire;                                           /* the bucket's form that travels */
     int diff_in_place; /* the input whose gradient takes over the memory of the output's, or -1 */
 } dv_layer_plan;
 
@@ -76,6 +79,14 @@ typedef struct dv_layer_plan {
 typedef struct dv_segment {
     int first, last;
 } dv_segment;
+
+/* Gradients of several layers that lie behind each other, and are added up over all ranks together. */
+typedef struct dv_bucket {
+    int first, last; /* layers, in the order of backward; those between are in it too, if they are trained */
+    size_t count;    /* elements, with the gaps between arrays */
+    int piece, wire; /* the gradients, and what travels if that is something else */
+    int reduce_at;
+} dv_bucket;
 
 /* An operation as the plan tells it, and the first of its pieces in dv_plan.touched. */
 typedef struct dv_told_operation {
@@ -112,9 +123,12 @@ struct dv_plan {
     int pool;                 /* a piece that packed forms share whose bytes change from step to step */
     size_t state_count;       /* of the method's state, f32 */
     int state;                /* its piece */
-    int targets;              /* of the loss, [batch][target_bytes]: labels, mostly */
-    int second_labels;        /* int32 [batch], for a loss that mixes labels */
-    int label_weights;        /* f32 [batch], likewise */
+    size_t bucket_count;
+    dv_bucket *buckets; /* [at most graph->layer_count], in the order of backward; NULL: alone */
+    int statistics;     /* a copy of all running statistics, while they are added up */
+    int targets;        /* of the loss, [batch][target_bytes]: labels, mostly */
+    int second_labels;  /* int32 [batch], for a loss that mixes labels */
+    int label_weights;  /* f32 [batch], likewise */
     int loss_workspace;
     size_t arena_bytes; /* with guards */
     dv_plan_summary totals;
@@ -217,6 +231,32 @@ bool dv_plan_updates(const dv_plan *plan, int layer);
 /* Fails if an operation touches parameters that were updated before it: all that reads them must come first. The
  * schedule is told. */
 dv_status dv_plan_check_updates(const dv_plan *plan, dv_error *error);
+
+/* ---- bucket.c -------------------------------------------------------------------------------- */
+
+/* So many buckets later a bucket is waited for and used: meanwhile it travels. */
+enum { DV_REDUCE_BEHIND = 2 };
+
+/* Whether there are other ranks to add up gradients with. */
+bool dv_plan_has_buckets(const dv_plan *plan);
+dv_status dv_buckets_begin(dv_plan *plan, dv_error *error);
+
+/* Adds the gradients of a layer, whose backward comes next, to the last bucket; true if it is full with them. */
+bool dv_bucket_add(dv_plan *plan, int layer);
+
+/* Books the memory of all buckets, and of the statistics. */
+void dv_buckets_book(dv_plan *plan);
+
+/* Of all layers' running statistics, elements. */
+size_t dv_statistics_count(const dv_plan *plan);
+
+/* For tests: so many bytes fill a bucket, 0: as ever. */
+void dv_bucket_bytes_force(size_t bytes);
+
+/* Elements of an array in a bucket, with the gap behind it. */
+static inline size_t dv_bucket_elements(size_t count) {
+    return (count + 15) / 16 * 16;
+}
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 

@@ -226,6 +226,12 @@ static void touch_update(list *l, int i) {
     touch_of_layer(l, i, layer->optimizer, DV_LAYER_MAX_PARAMETERS);
 }
 
+static void touch_reduce(list *l, int i) {
+    const dv_layer_plan *layer = &l->plan->layers[i];
+    touch_of_layer(l, i, layer->gradient, DV_LAYER_MAX_PARAMETERS);
+    touch_of_layer(l, i, &layer->wire, 1);
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static void touch_written(list *l, dv_value value) {
@@ -260,6 +266,7 @@ static const struct {
     [DV_REPLAY] = {"replay", layer_subject, touch_replay},
     [DV_BACKWARD] = {"backward", layer_subject, touch_backward},
     [DV_UPDATE] = {"update", layer_subject, touch_update},
+    [DV_REDUCE] = {"reduce", layer_subject, touch_reduce},
     [DV_WRITE] = {"write", value_name, touch_written},
     [DV_WRITTEN] = {"written", value_name, touch_written},
     [DV_READ] = {"read", value_name, touch_read},

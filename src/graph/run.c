@@ -102,8 +102,10 @@ static bool allocate_calls(dv_run *run) {
     run->arrays = calloc(graph->layer_count + 1, sizeof *run->arrays);
     run->kept = calloc(graph->value_count + 1, sizeof *run->kept);
     run->transfers = calloc(graph->value_count + 1, sizeof *run->transfers);
+    run->reductions = calloc(run->plan->bucket_count + 1, sizeof *run->reductions);
+    run->reduced = calloc(run->plan->bucket_count + 1, sizeof *run->reduced);
     run->parameters = calloc(4 * graph->layer_count + 1, sizeof *run->parameters);
-    return made && run->arrays && run->kept && run->transfers && run->parameters;
+    return made && run->reductions && run->reduced && run->arrays && run->kept && run->transfers && run->parameters;
 }
 
 /* ---- making a run -------------------------------------------------------------------------- */
@@ -162,6 +164,7 @@ void dv_run_free(dv_run *run) {
     }
     for (size_t i = 0; i < run->parameter_count; i++)
         free((void *)run->parameters[i].name);
+    dv_run_leave(run);
     dv_spill_free(run->spill);
     dv_guard_free(run->guard);
     dv_arena_unmap(run->arena, run->plan->arena_bytes);
@@ -169,6 +172,8 @@ void dv_run_free(dv_run *run) {
     free(run->arrays);
     free(run->kept);
     free(run->transfers);
+    free(run->reductions);
+    free(run->reduced);
     free(run->parameters);
     dv_plan_free(run->plan);
     free(run);

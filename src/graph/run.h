@@ -52,7 +52,11 @@ struct dv_run {
     dv_kept *kept;           /* [value_count] */
     dv_spill *spill;         /* the file, or NULL */
     dv_transfer *transfers;  /* [value_count] */
-    dv_run_parameter state;  /* the method's; data is NULL without */
+    dv_world *world;         /* or NULL: alone */
+    dv_pending *reductions;  /* [bucket_count] under way */
+    bool *reduced;           /* [bucket_count]: waited for */
+    dv_pending shared_statistics;
+    dv_run_parameter state; /* the method's; data is NULL without */
     size_t parameter_count;
     dv_run_parameter *parameters;
 };
@@ -70,6 +74,17 @@ dv_status dv_spilled_open(dv_run *run, dv_error *error);
 dv_status dv_spilled_write(dv_run *run, dv_value value, dv_error *error);
 dv_status dv_spilled_wait(dv_run *run, dv_value value, dv_error *error);
 dv_status dv_spilled_read(dv_run *run, dv_value value, dv_error *error);
+
+/* reduce.c: fails if the plan has ranks that the run knows nothing of; whose statistics norms take. Begins to add up a
+ * bucket over all ranks, and waits for it; the same of running statistics. All that was begun in a step has ended with
+ * dv_run_end_reductions. */
+dv_status dv_run_check_joined(const dv_run *run, dv_error *error);
+dv_ranks_norm dv_run_norm(const dv_run *run);
+dv_status dv_run_reduce(dv_run *run, int bucket, dv_error *error);
+dv_status dv_run_reduced(dv_run *run, int bucket, dv_error *error);
+dv_status dv_run_share_statistics(dv_run *run, dv_error *error);
+dv_status dv_run_end_reductions(dv_run *run, dv_error *error);
+void dv_run_leave(dv_run *run);
 
 /* update.c: makes the gradients of a layer's parameters zero; updates the parameters by them, times `scale`. */
 void dv_run_clear_gradients(dv_run *run, int layer);

@@ -64,6 +64,12 @@ static dv_status add_parameter(dv_run *run, const char *layer, const char *name,
     return DV_OK;
 }
 
+/* Where the gradient of a layer's parameter `k` is; in a bucket behind those of others. */
+static float *gradient_of(const dv_run *run, const dv_layer_plan *where, size_t k) {
+    float *piece = dv_run_piece(run, where->gradient[k]);
+    return piece ? piece + where->gradient_at[k] : NULL;
+}
+
 /* The parameters of layer `i`. */
 static dv_status fill_parameters(dv_run *run, size_t i, dv_error *error) {
     const dv_layer *layer = &run->plan->graph->layers[i].layer;
@@ -73,7 +79,7 @@ static dv_status fill_parameters(dv_run *run, size_t i, dv_error *error) {
     for (size_t k = 0; k < layer->parameter_count; k++) {
         const dv_parameter *p = &layer->parameters[k];
         arrays->parameters[k] = dv_run_piece(run, where->data[k]);
-        arrays->gradients[k] = dv_run_piece(run, where->gradient[k]);
+        arrays->gradients[k] = gradient_of(run, where, k);
         initialise(p, run->seed, arrays->parameters[k]);
         DV_TRY(add_parameter(run, layer->name, p->name, p->rank, p->shape, p->count, arrays->parameters[k],
                              where->update_at >= 0 ? NULL : arrays->gradients[k],

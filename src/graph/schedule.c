@@ -73,6 +73,35 @@ static void emit_forward(dv_plan *plan) {
     }
 }
 
+/* ---- several ranks --------------------------------------------------------------------------- */
+
+/* The updates of a bucket's layers, in the order of backward. */
+static void emit_updates(dv_plan *plan, int bucket) {
+    for (int i = (int)plan->graph->layer_count - 1; i >= 0; i--)
+        if (plan->layers[i].bucket == bucket && dv_plan_updates(plan, i))
+            plan->layers[i].update_at = emit(plan, DV_UPDATE, i);
+}
+
+/* Behind the backward of layer `i`. A bucket that it completes begins to be reduced; one that began some buckets ago
+ * should have arrived, and is used. */
+static void emit_reduce(dv_plan *plan, int i) {
+    if (plan->layers[i].trained == 0 || !dv_bucket_add(plan, i))
+        return;
+    int bucket = plan->layers[i].bucket;
+    plan->buckets[bucket].reduce_at = emit(plan, DV_REDUCE, i);
+    if (bucket >= DV_REDUCE_BEHIND)
+        emit_updates(plan, bucket - DV_REDUCE_BEHIND);
+}
+
+/* Of the buckets that are still on their way. */
+static void emit_last_updates(dv_plan *plan) {
+    int first = plan->bucket_count > DV_REDUCE_BEHIND ? (int)plan->bucket_count - DV_REDUCE_BEHIND : 0;
+    for (int bucket = first; bucket < (int)plan->bucket_count; bucket++)
+        emit_updates(plan, bucket);
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
 static void emit_backward(dv_plan *plan) {
     size_t segment = plan->segment_count;
     for (int i = (int)plan->graph->layer_count - 1; i >= 0; i--) {
@@ -82,16 +111,20 @@ static void emit_backward(dv_plan *plan) {
         if (!plan->layers[i].backward)
             continue;
         plan->layers[i].backward_at = emit(plan, DV_BACKWARD, i);
-        if (dv_plan_updates(plan, i))
+        if (dv_plan_has_buckets(plan))
+            emit_reduce(plan, i);
+        else if (dv_plan_updates(plan, i))
             plan->layers[i].update_at = emit(plan, DV_UPDATE, i);
     }
+    emit_last_updates(plan);
 }
 
 dv_status dv_schedule_make(dv_plan *plan, dv_error *error) {
     size_t layers = plan->graph->layer_count;
-    plan->operations = calloc(4 * layers + 3 * plan->graph->value_count + 1, sizeof *plan->operations);
+    plan->operations = calloc(5 * layers + 3 * plan->graph->value_count + 1, sizeof *plan->operations);
     if (!plan->operations)
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    DV_TRY(dv_buckets_begin(plan, error));
     emit_forward(plan);
     plan->loss_at = emit(plan, DV_LOSS, -1);
     if (!plan->options.inference)

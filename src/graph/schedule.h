@@ -6,6 +6,7 @@
  *     replay L     layer L makes its output again, for the backward of its segment
  *     backward L   the gradients of the layer's parameters and inputs
  *     update L     the layer's parameters follow their gradients, if these are transient
+ *     reduce L     the gradients of the bucket that layer L completes begin to be added up over all ranks
  *     write V      begins to write what forward left of a value to the file
  *     written V    waits until that is done: its memory is free for others
  *     read V       begins to read it back */
@@ -21,6 +22,7 @@ typedef enum dv_operation_kind {
     DV_REPLAY,
     DV_BACKWARD,
     DV_UPDATE,
+    DV_REDUCE,
     DV_WRITE, /* from here on of a value */
     DV_WRITTEN,
     DV_READ,

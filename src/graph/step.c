@@ -24,6 +24,7 @@ static dv_kept *to_store(dv_run *run, dv_value value, int i, const dv_under_way 
     if (!now->training || !kept->access || !kept->access->store || run->plan->values[value].stored_by != i)
         return NULL;
     kept->noise.step = now->told.batch;
+    kept->noise.image = now->told.first_image;
     return kept;
 }
 
@@ -42,7 +43,9 @@ static dv_status forward(dv_run *run, int i, const dv_under_way *now, dv_error *
     dv_kept *output = to_store(run, node->output, i, now);
     call->images = run->images;
     call->step = now->told.batch;
+    call->first_image = now->told.first_image;
     call->training = now->training;
+    call->norm = dv_run_norm(run);
     bool stores = kind->stores_output && !(output && dv_kept_whole(output));
     call->store_output = stores ? output : NULL;
     call->store_input = kind->stores_input ? to_store(run, node->inputs[0], i, now) : NULL;
@@ -57,6 +60,8 @@ static dv_status replay(dv_run *run, int i, const dv_under_way *now, dv_error *e
     dv_forward *call = &run->calls[i].replay;
     call->images = run->images;
     call->step = now->told.batch;
+    call->first_image = now->told.first_image;
+    call->norm = dv_run_norm(run);
     dv_status status = layer->kind->forward(layer, call, error);
     return status == DV_OK ? status : explain(error, status, layer->name);
 }
@@ -104,6 +109,7 @@ static dv_status backward(dv_run *run, int i, const dv_under_way *now, dv_error 
     dv_backward *call = &run->calls[i].backward;
     call->images = run->images;
     call->step = now->told.batch;
+    call->norm = dv_run_norm(run);
     if (run->plan->layers[i].update_at >= 0)
         dv_run_clear_gradients(run, i);
     observe(run, i, false);
@@ -114,8 +120,13 @@ static dv_status backward(dv_run *run, int i, const dv_under_way *now, dv_error 
     return DV_OK;
 }
 
+static dv_status reduce(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
+    return now->told.more ? DV_OK : dv_run_reduce(run, run->plan->layers[i].bucket, error);
+}
+
 static dv_status update(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
-    (void)error;
+    if (run->plan->layers[i].bucket >= 0)
+        DV_TRY(dv_run_reduced(run, run->plan->layers[i].bucket, error));
     dv_run_update_layer(run, i, now->told.rate, now->told.update, 1);
     return DV_OK;
 }
@@ -144,8 +155,9 @@ static dv_status read_value(dv_run *run, int value, const dv_under_way *now, dv_
 
 static dv_status (*const perform[DV_OPERATION_KINDS])(dv_run *run, int index, const dv_under_way *now,
                                                       dv_error *error) = {
-    [DV_FORWARD] = forward, [DV_LOSS] = loss,         [DV_REPLAY] = replay,          [DV_BACKWARD] = backward,
-    [DV_UPDATE] = update,   [DV_WRITE] = write_value, [DV_WRITTEN] = wait_for_value, [DV_READ] = read_value,
+    [DV_FORWARD] = forward, [DV_LOSS] = loss,     [DV_REPLAY] = replay,     [DV_BACKWARD] = backward,
+    [DV_UPDATE] = update,   [DV_REDUCE] = reduce, [DV_WRITE] = write_value, [DV_WRITTEN] = wait_for_value,
+    [DV_READ] = read_value,
 };
 
 /* Who works in an operation, for messages. */

@@ -7,11 +7,16 @@
 #include <math.h>
 #include <string.h>
 
+/* With the gap behind them in a bucket, which travels along. */
+static size_t cleared(const dv_run *run, int layer, size_t count) {
+    return run->plan->layers[layer].bucket >= 0 ? dv_bucket_elements(count) : count;
+}
+
 void dv_run_clear_gradients(dv_run *run, int layer) {
     const dv_layer *of = &run->plan->graph->layers[layer].layer;
     for (size_t k = 0; k < of->parameter_count; k++)
         if (run->arrays[layer].gradients[k]) /* not frozen */
-            memset(run->arrays[layer].gradients[k], 0, of->parameters[k].count * sizeof(float));
+            memset(run->arrays[layer].gradients[k], 0, cleared(run, layer, of->parameters[k].count) * sizeof(float));
 }
 
 void dv_run_update_layer(dv_run *run, int layer, double rate, uint64_t number, float scale) {

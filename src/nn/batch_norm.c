@@ -9,6 +9,9 @@
  * statistics come from one pass over x - shift, where shift is the batch's first pixel, so that a mean far
  * from zero costs no digits. Backward reads diff_output and x twice: for the two sums, and for the gradients.
  *
+ * Over several ranks, if asked for, sums are added up over all of them, in forward and in backward: the statistics are
+ * those of the whole batch. Gradients of weight and bias stay this rank's, as all gradients do.
+ *
  * Frozen, it is an affine map: mean and istd are the running ones in training too, and
  *                dx = weight * istd * dz
  * so that backward reads the mask of y alone, and nothing is saved.
@@ -35,6 +38,11 @@ static const dv_batch_norm_options *options_of(const dv_layer *layer) {
 /* Elements per channel of `images` images. */
 static size_t population(const dv_map *map, size_t images) {
     return images * (dv_map_image_elements(map) / map->channels);
+}
+
+/* The same of all whose statistics are taken together. */
+static double norm_population(const dv_map *map, const dv_ranks_norm *norm, size_t images) {
+    return (double)population(map, norm->world ? norm->images : images);
 }
 
 /* ---- infer ----------------------------------------------------------------------------------- */
@@ -235,11 +243,25 @@ static void sum_images(const summands *of, const pair_of_sums *sums) {
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
+/* Makes sums of x - shift those of all ranks. Each has a shift of its own: theirs meet at zero. Sums are double, so
+ * that a mean costs digits only where it is a million deviations away. */
+static dv_status sum_over_ranks(const dv_layer *layer, const dv_forward *call, const pair_of_sums *sums, float *shift,
+                                dv_error *error) {
+    size_t channels = layer->output.channels;
+    double count = (double)population(&layer->output, call->images);
+    for (size_t c = 0; c < channels; c++) {
+        double moved = (double)shift[c], sum = sums->all[c];
+        sums->all[c] = sum + count * moved;
+        sums->all[channels + c] += (2 * sum + count * moved) * moved;
+        shift[c] = 0;
+    }
+    return dv_world_sum(call->norm.world, DV_SUM_F64, sums->all, 2 * channels, layer->name, error);
+}
+
 /* Mean and biased variance of every channel, from sums of x - shift. */
-static dv_status batch_statistics(const dv_layer *layer, size_t images, const pair_of_sums *sums, const float *shift,
+static dv_status batch_statistics(const dv_layer *layer, double count, const pair_of_sums *sums, const float *shift,
                                   float *mean, float *variance, dv_error *error) {
     size_t channels = layer->output.channels;
-    double count = (double)population(&layer->output, images);
     for (size_t c = 0; c < channels; c++) {
         double distance = sums->all[c] / count, square = sums->all[channels + c] / count - distance * distance;
         mean[c] = (float)((double)shift[c] + distance);
@@ -255,7 +277,7 @@ static dv_status batch_statistics(const dv_layer *layer, size_t images, const pa
 static void update_running(const dv_layer *layer, const dv_forward *call, const float *mean, const float *variance) {
     float momentum = options_of(layer)->momentum, *running_mean = call->arrays->buffers[RUNNING_MEAN];
     float *running_var = call->arrays->buffers[RUNNING_VAR];
-    double count = (double)population(&layer->output, call->images);
+    double count = norm_population(&layer->output, &call->norm, call->images);
     for (size_t c = 0; c < layer->output.channels; c++) {
         float unbiased = (float)((double)variance[c] * count / (count - 1));
         running_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean[c];
@@ -269,13 +291,16 @@ static dv_status measure(const dv_layer *layer, const dv_forward *call, const wo
     const dv_map *map = &layer->inputs[0];
     size_t channels = map->channels;
     float *variance = w->scale;
-    if (population(map, call->images) < 2)
+    double count = norm_population(map, &call->norm, call->images);
+    if (count < 2)
         return dv_fail(error, DV_ERROR_UNSUPPORTED, "one value per channel has no variance: train with a larger batch");
     dv_convert_to_f32(map->type, call->inputs[0], channels, w->mean);
     dv_extend(w->mean, channels);
     memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
     sum_images(&(summands){.map = map, .images = call->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
-    DV_TRY(batch_statistics(layer, call->images, &w->sums, w->mean, saved, variance, error));
+    if (call->norm.world)
+        DV_TRY(sum_over_ranks(layer, call, &w->sums, w->mean, error));
+    DV_TRY(batch_statistics(layer, count, &w->sums, w->mean, saved, variance, error));
     if (!call->replay)
         update_running(layer, call, saved, variance);
     for (size_t c = 0; c < channels; c++)
@@ -459,19 +484,27 @@ static dv_status take_images(const source *from, size_t first, bool second, summ
     return DV_OK;
 }
 
-/* Adds to the gradients of weight and bias, and turns the sums into the coefficients of the input's. */
-static void choose_slopes(const dv_layer *layer, const dv_backward *call, const workspace *w) {
+/* Adds to the gradients of weight and bias. */
+static void add_gradients(const dv_layer *layer, const dv_backward *call, const workspace *w) {
     const dv_layer_arrays *arrays = call->arrays;
+    const float *istd = (const float *)call->saved + layer->output.channels;
+    size_t channels = layer->output.channels;
+    for (size_t c = 0; c < channels; c++) {
+        if (arrays->gradients[BIAS])
+            arrays->gradients[BIAS][c] += (float)w->sums.all[c];
+        if (arrays->gradients[WEIGHT])
+            arrays->gradients[WEIGHT][c] += (float)(w->sums.all[channels + c] * (double)istd[c]);
+    }
+}
+
+/* Turns the sums into the coefficients of the input's gradient. */
+static void choose_slopes(const dv_layer *layer, const dv_backward *call, const workspace *w) {
     const float *saved = call->saved;
     size_t channels = layer->output.channels;
-    double count = (double)population(&layer->output, call->images);
+    double count = norm_population(&layer->output, &call->norm, call->images);
     for (size_t c = 0; c < channels; c++) {
-        double istd = (double)saved[channels + c], scale = istd * (double)arrays->parameters[WEIGHT][c];
+        double istd = (double)saved[channels + c], scale = istd * (double)call->arrays->parameters[WEIGHT][c];
         double sum = w->sums.all[c], product = w->sums.all[channels + c] * istd; /* of dz, of dz * xhat */
-        if (arrays->gradients[BIAS])
-            arrays->gradients[BIAS][c] += (float)sum;
-        if (arrays->gradients[WEIGHT])
-            arrays->gradients[WEIGHT][c] += (float)product;
         w->scale[c] = (float)scale;
         w->slope[c] = (float)(-scale * istd * product / count);
         w->offset[c] = (float)(-scale * sum / count);
@@ -490,6 +523,8 @@ static dv_status find_slopes(const source *from, dv_error *error) {
         DV_TRY(take_images(from, first, false, &at, error));
         sum_images(&at, &w->sums);
     }
+    add_gradients(from->layer, from->call, w);
+    DV_TRY(dv_world_sum(from->call->norm.world, DV_SUM_F64, w->sums.all, 2 * channels, from->layer->name, error));
     choose_slopes(from->layer, from->call, w);
     return DV_OK;
 }

@@ -32,7 +32,7 @@ static float scale_of(const dv_layer *layer) {
 /* One part, of one image of the batch in training. */
 static void drop_some(const dv_layer *layer, const dv_forward *call, const dv_span *span, size_t n) {
     const dv_map *map = &layer->output;
-    dv_random key = dv_random_key((uint64_t[]){call->seed, call->step, call->key, n}, 4);
+    dv_random key = dv_random_key((uint64_t[]){call->seed, call->step, call->key, call->first_image + n}, 4);
     uint32_t threshold = (uint32_t)((double)probability(layer) * 0x1p32);
     dv_elementwise()->dropout(span, key, threshold, scale_of(layer), dv_image(map, call->inputs[0], n),
                               dv_image_in(map, call->output, n), (uint8_t *)call->saved + n * dv_mask_stride(map));

@@ -18,6 +18,7 @@
 
 #include "codec/blpa.h"
 #include "nn/kept.h"
+#include "parallel/world.h"
 
 #include <division/codec.h>
 #include <division/layers.h>
@@ -77,6 +78,12 @@ typedef enum dv_role {
     DV_ROLE_RELU, /* max(input, 0) */
 } dv_role;
 
+/* Whose images the statistics of a norm are of: this rank's, or those of the batch on all ranks. */
+typedef struct dv_ranks_norm {
+    dv_world *world; /* NULL: of the images at hand */
+    size_t images;   /* of all ranks */
+} dv_ranks_norm;
+
 /* One call of forward. Memory is that of whole batches; of the images in it the first `images` are there. What the
  * others hold is undefined, NaN perhaps, and nobody's: a layer may write there, in all but inputs, and must let nothing
  * of it into what is there. */
@@ -95,6 +102,8 @@ typedef struct dv_forward {
     bool training;               /* else: inference; nothing is saved, running statistics are used */
     bool replay;              /* in training: a second time for the same batch. Running statistics have moved already */
     uint64_t seed, step, key; /* random numbers: of the training, of the step, of the layer */
+    uint64_t first_image;     /* ... and the number of the first image in the step */
+    dv_ranks_norm norm;
 } dv_forward;
 
 /* One call of backward, of the images that forward had; for the others the same is true. */
@@ -110,6 +119,7 @@ typedef struct dv_backward {
     const void *saved;
     void *workspace; /* [backward_workspace_bytes] */
     uint64_t seed, step, key;
+    dv_ranks_norm norm;
 } dv_backward;
 
 /* What a loss compares with. Images that are mixed of two have two labels: the loss is weight x that against the first

@@ -14,11 +14,11 @@
 enum { PATH_BYTES = 4096 };
 
 int dv_world_launched(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i]) != NULL)
-            return 1;
-    return 0;
+    static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (getenv(counts[i]) != NULL)
+            return strtol(getenv(counts[i]), NULL, 10) > 1;
+    return getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
 }
 
 /* ---- where it may be ------------------------------------------------------------------------- */

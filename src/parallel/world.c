@@ -166,6 +166,14 @@ dv_status dv_world_wait(dv_world *world, dv_pending *pending, const char *what, 
     return DV_OK;
 }
 
+void dv_world_forget(dv_world *world, dv_pending *pending) {
+    if (world == NULL || !pending->under_way)
+        return;
+    pthread_mutex_lock(&world->mutex);
+    take_out(world, pending);
+    pthread_mutex_unlock(&world->mutex);
+}
+
 /* ---- transfers ------------------------------------------------------------------------------- */
 
 bool dv_world_alone(const dv_world *world) {

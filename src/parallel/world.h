@@ -32,6 +32,9 @@ dv_status dv_world_start_sum(dv_world *world, dv_sum_type type, void *data, size
 /* Waits for the end of a transfer; of none: returns at once. `what` it is, for messages: "the gradients of fc". */
 dv_status dv_world_wait(dv_world *world, dv_pending *pending, const char *what, dv_error *error);
 
+/* Gives up a transfer that nobody will wait for: its memory is about to go. Only the end of the world may follow. */
+void dv_world_forget(dv_world *world, dv_pending *pending);
+
 /* Both at once. Without a world, or alone in it, they do nothing. */
 dv_status dv_world_sum(dv_world *world, dv_sum_type type, void *data, size_t count, const char *what, dv_error *error);
 

@@ -300,6 +300,11 @@ dv_status dv_epoch_json(const dv_epoch_record *record, char text[DV_EPOCH_JSON_B
     dv_json_number(&json, "seconds", record->seconds);
     if (record->spilled_bytes > 0)
         dv_json_number(&json, "waited_seconds", record->waited_seconds);
+    if (record->ranks > 1) {
+        dv_json_unsigned(&json, "ranks", record->ranks);
+        dv_json_number(&json, "network_seconds", record->network_seconds);
+        dv_json_number(&json, "others_seconds", record->others_seconds);
+    }
     dv_json_number(&json, "learning_rate", record->learning_rate);
     dv_json_unsigned(&json, "steps", record->steps);
     dv_json_boolean(&json, "complete", record->complete);

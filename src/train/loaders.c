@@ -3,6 +3,7 @@
 #include "train/loaders.h"
 
 #include "base/status.h"
+#include "train/ranks.h"
 
 #include <division/options.h>
 #include <stdbool.h>
@@ -39,32 +40,37 @@ static dv_loader_options loader_options(const dv_map *input, dv_split split, boo
     return options;
 }
 
-/* Images in the last batch of an epoch if it is not full, else 0. */
-static size_t last_images(const dv_run *run, const dv_dataset *data) {
-    return dv_dataset_describe(data).images[DV_TRAIN] % dv_run_input_map(run)->images;
+/* Images in the last batch of an epoch, on all ranks, if it is not full, else 0. */
+static size_t last_images(const dv_run *run, const dv_dataset *data, size_t ranks) {
+    return dv_dataset_describe(data).images[DV_TRAIN] % (dv_run_input_map(run)->images * ranks);
 }
 
-static bool last_is_too_small(const dv_run *run, const dv_dataset *data) {
-    return last_images(run, data) < dv_run_fewest_images(run);
+static bool last_is_too_small(const dv_run *run, const dv_dataset *data, size_t ranks) {
+    return last_images(run, data, ranks) < dv_run_fewest_images(run) * ranks;
 }
 
 size_t dv_train_left_out(const dv_run *run, const dv_dataset *data, const dv_options *options) {
     if (options->drop_last)
         return dv_dataset_describe(data).images[DV_TRAIN] % (dv_run_input_map(run)->images * options->accumulate);
-    return last_is_too_small(run, data) ? last_images(run, data) : 0;
+    size_t ranks = dv_options_ranks(options);
+    return last_is_too_small(run, data, ranks) ? last_images(run, data, ranks) : 0;
 }
 
 dv_status dv_learning_loader(dv_run *run, const dv_dataset *data, const dv_options *options, dv_loader **loader,
                              dv_error *error) {
     dv_loader_options how = loader_options(dv_run_input_map(run), DV_TRAIN, true, &options->loading);
     how.seed = options->seed;
-    how.drop_last = options->drop_last || last_is_too_small(run, data);
+    how.drop_last = options->drop_last || last_is_too_small(run, data, dv_options_ranks(options));
+    how.ranks = dv_world_ranks(options->world);
+    how.rank = dv_world_rank(options->world);
     return dv_loader_new(data, &how, loader, error);
 }
 
 dv_status dv_testing_loader(dv_run *run, const dv_dataset *data, dv_split split, const dv_loading *loading,
-                            dv_loader **loader, dv_error *error) {
+                            const dv_world *world, dv_loader **loader, dv_error *error) {
     dv_loader_options how = loader_options(dv_run_input_map(run), split, false, loading);
+    how.ranks = dv_world_ranks(world);
+    how.rank = dv_world_rank(world);
     return dv_loader_new(data, &how, loader, error);
 }
 

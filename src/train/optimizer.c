@@ -2,6 +2,7 @@
 #include "base/status.h"
 #include "optimizer/kind.h"
 #include "train/loop.h"
+#include "train/ranks.h"
 
 #include <division/options.h>
 
@@ -59,7 +60,7 @@ dv_status dv_check_planned(const dv_run *run, const dv_options *options, dv_erro
         return dv_fail(error, DV_ERROR_ARGUMENT,
                        "train: the plan has %s optimizer: make it with what dv_options_for_plan says",
                        planned == NULL ? "no" : "another");
-    if (dv_run_gradients(run) == DV_GRADIENTS_TRANSIENT && options->accumulate > 1)
+    if (dv_run_gradients(run) == DV_GRADIENTS_TRANSIENT && dv_options_own_batches(options) > 1)
         return dv_fail(error, DV_ERROR_ARGUMENT,
                        "train: gradients are to be accumulated, but are planned to be transient: plan to keep them");
     return DV_OK;
@@ -85,6 +86,10 @@ dv_status dv_options_for_plan(const dv_options *options, char text[DV_OPTIMIZER_
     plan->groups = given(options->groups);
     plan->clip = options->clip;
     plan->average = options->average > 0;
-    plan->gradients = options->accumulate > 1 || options->clip > 0 ? DV_GRADIENTS_KEPT : DV_GRADIENTS_TRANSIENT;
+    plan->ranks = dv_options_ranks(options);
+    plan->reduce = (dv_reduce)options->reduce;
+    plan->sync_norm = options->sync_norm;
+    plan->gradients =
+        dv_options_own_batches(options) > 1 || options->clip > 0 ? DV_GRADIENTS_KEPT : DV_GRADIENTS_TRANSIENT;
     return DV_OK;
 }

@@ -19,6 +19,7 @@
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
+static const char *const reductions[] = {[DV_REDUCE_F32] = "f32", [DV_REDUCE_BF16] = "bf16", NULL};
 static const char *const precisions[] = {[DV_F32] = "f32", [DV_BF16] = "bf16", NULL};
 
 static const char *const initialisations[] = {
@@ -79,7 +80,7 @@ static const dv_option rows[] = {
     {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", COPY(freeze)},
     {"precision", NULL, "of activations", DV_WORD_AT(dv_options, precision, precisions), .preset = "f32"},
     {"batch", "N", "images per batch", COUNT(batch, 1, 1 << 20), .preset = "128"},
-    {"accumulate", "N", "batches per step", COUNT(accumulate, 1, 65536), .preset = "1"},
+    {"accumulate", "N", "batches per step, of all ranks; 1: one of each", COUNT(accumulate, 1, 65536), .preset = "1"},
     {"drop-last", NULL, "leave out images at the end of an epoch that do not make a whole step",
      DV_FLAG_AT(dv_options, drop_last), .preset = "no"},
     {"epochs", "N", "passes over the data", COUNT(epochs, 1, 100000), .preset = "10"},
@@ -128,6 +129,11 @@ static const dv_option rows[] = {
     {"threads", "N", "threads to use; 0 for as many as OpenMP uses", COUNT(threads, 0, DV_MAX_THREADS), .preset = "0"},
     {"tune", "HOW", "choose the fastest passes of convolutions: off, cache, again, ...:prefer=speed (default cache)",
      COPY(tune), .accept = accept_tune},
+    {"reduce", NULL, "what gradients are on their way between machines", DV_WORD_AT(dv_options, reduce, reductions),
+     .preset = "f32"},
+    {"sync-norm", NULL, "batch norms take their statistics over the images of all ranks",
+     DV_FLAG_AT(dv_options, sync_norm), .preset = "no"},
+    {"timeout", "SECONDS", "that a rank waits for others", NUMBER(timeout, 1, 86400), .preset = "60"},
     {"save-minutes", "M", "save at least so often; 0 for after epochs alone", NUMBER(save_minutes, 0, 10000),
      .preset = "10"},
 };

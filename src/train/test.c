@@ -50,6 +50,8 @@ static dv_status test_batch(dv_run *run, dv_loader *loader, size_t index, const 
     dv_step_result result;
     size_t count;
     DV_TRY(dv_loader_fill(loader, 0, index, dv_run_input(run), dv_run_labels(run), &count, error));
+    if (count == 0) /* the other ranks have all of it */
+        return DV_OK;
     DV_TRY(dv_run_set_images(run, count, error));
     dv_status status = dv_run_evaluate(run, &result, error);
     if (status != DV_OK)
@@ -82,7 +84,7 @@ static dv_status test(dv_run *run, const dv_dataset *data, dv_split split, const
     dv_tally sum = {0};
     dv_loader *loader;
     DV_TRY(dv_check_input(run, error));
-    DV_TRY(dv_testing_loader(run, data, split, loading, &loader, error));
+    DV_TRY(dv_testing_loader(run, data, split, loading, NULL, &loader, error));
     dv_status status = dv_test_epoch(run, loader, 1, 1, callbacks, listener, &sum, error);
     dv_loader_free(loader);
     if (status == DV_ERROR_NONFINITE && error != NULL)

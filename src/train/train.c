@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "train/loaders.h"
 #include "train/loop.h"
+#include "train/ranks.h"
 
 /* Of a batch: losses that were larger have not been seen to come back. */
 static const double LARGEST_LOSS = 1e6;
@@ -25,6 +26,7 @@ typedef struct training {
     dv_train_state begun;   /* as the state was when this process took up the epoch, perhaps in its midst */
     double test_seconds;    /* that the last test took */
     double saved;           /* when the state was last saved */
+    bool asked;             /* some rank was asked to stop */
     bool stopped;
 } training;
 
@@ -93,6 +95,34 @@ static double rate_of(const training *t, uint64_t step) {
     if (t->callbacks != NULL && t->callbacks->rate != NULL)
         return t->callbacks->rate(t->callbacks->context, step);
     return dv_schedule_rate(&t->options->schedule, step, t->state->steps_per_epoch, t->options->epochs);
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+/* Makes sums those of all ranks, and lets all know whether one was asked to stop: they stop at the same step. */
+static dv_status share_tally(training *t, dv_tally *sum, dv_error *error) {
+    double all[] = {sum->loss, (double)sum->correct, (double)sum->correct5, (double)sum->images,
+                    dv_stop_asked(t->callbacks)};
+    if (!dv_world_alone(t->options->world)) {
+        DV_TRY(dv_world_sum(t->options->world, DV_SUM_F64, all, sizeof all / sizeof *all, "the loss", error));
+        *sum = (dv_tally){all[0], (uint64_t)all[1], (uint64_t)all[2], (uint64_t)all[3]};
+    }
+    t->asked = all[4] > 0;
+    return DV_OK;
+}
+
+/* Alone, the signal of the moment counts; else what all ranks have heard of. */
+static bool must_stop(const training *t) {
+    return dv_world_alone(t->options->world) ? dv_stop_asked(t->callbacks) : t->asked;
+}
+
+enum { STEPS_BETWEEN_CHECKS = 1000 };
+
+/* After a step: what the method has learnt is rank 0's, and now and then weights are compared. */
+static dv_status keep_alike(training *t, dv_error *error) {
+    DV_TRY(dv_ranks_share_state(t->run, t->options->world, error));
+    bool due = t->state->step % STEPS_BETWEEN_CHECKS == 0 || steps_in_epoch(t->state) == t->state->steps_per_epoch;
+    return due ? dv_ranks_check_weights(t->run, t->options->world, error) : DV_OK;
 }
 
 /* ---- telling ------------------------------------------------------------------------------- */
@@ -165,9 +195,9 @@ static dv_status explain(const training *t, dv_error *error, dv_status status, u
         (unsigned long long)step, error->text, rate, t->options->schedule.warmup > 0 ? "longer warm-up" : "warm-up");
 }
 
-/* Images of the batches first .. last - 1 of an epoch. */
+/* Images of the batches first .. last - 1 of an epoch, on all ranks. */
 static size_t images_of(const training *t, size_t first, size_t last) {
-    size_t batch = dv_run_input_map(t->run)->images;
+    size_t batch = dv_run_input_map(t->run)->images * dv_options_ranks(t->options);
     return dv_smaller(last * batch, t->data_images) - first * batch;
 }
 
@@ -181,9 +211,20 @@ static dv_status train_on(dv_run *run, const dv_step *step, dv_step_result *resu
     return dv_fail(error, DV_ERROR_NONFINITE, "training diverges: the loss is %.3g", result->loss);
 }
 
-/* Forward and backward for one batch of a step: the `index`-th of the epoch, the `number`-th of all, which has `share`
- * of the step's images. */
-static dv_status run_batch(training *t, size_t index, uint64_t number, double share, double rate, dv_tally *sum,
+/* The batches of a step: first .. last - 1 of the epoch. */
+typedef struct step_batches {
+    size_t first, last;
+} step_batches;
+
+/* The number of a rank's batch among all of the training: within a step those of all ranks, batch by batch. */
+static uint64_t batch_number(const training *t, const step_batches *of, size_t index) {
+    const dv_options *options = t->options;
+    size_t ranks = dv_options_ranks(options), own = dv_options_own_batches(options);
+    return t->state->step * (own * ranks) + (index - of->first) * ranks + dv_world_rank(options->world);
+}
+
+/* Forward and backward for one batch of a step, the `index`-th of the epoch. */
+static dv_status run_batch(training *t, const step_batches *of, size_t index, double rate, dv_tally *sum,
                            dv_error *error) {
     const dv_options *options = t->options;
     dv_step_result result;
@@ -191,12 +232,15 @@ static dv_status run_batch(training *t, size_t index, uint64_t number, double sh
     DV_TRY(dv_loader_fill(t->loader, epoch_of(t->state), index, dv_run_input(t->run), dv_run_labels(t->run), &count,
                           error));
     DV_TRY(dv_run_set_images(t->run, count, error));
-    dv_mix_batch(&options->mix, options->seed, number, t->run);
-    const dv_step step = {.batch = number,
+    dv_mix_batch(&options->mix, options->seed, batch_number(t, of, index), t->run);
+    const dv_step step = {.batch = t->state->step,
                           .label_smoothing = (float)options->label_smoothing,
-                          .scale = (float)share,
+                          .scale = (float)((double)count / (double)images_of(t, of->first, of->last)),
                           .rate = rate,
-                          .update = t->state->step};
+                          .update = t->state->step,
+                          .first_image = dv_loader_place(t->loader, index) - images_of(t, 0, of->first),
+                          .all_images = images_of(t, index, index + 1),
+                          .more = index + 1 < of->last};
     dv_status status = train_on(t->run, &step, &result, error);
     if (status != DV_OK)
         return explain(t, error, status, t->state->step, rate);
@@ -214,22 +258,21 @@ static dv_status update(training *t, double rate, dv_error *error) {
 
 /* One step of the optimizer. Its images are in the state when it is done, not before. */
 static dv_status step(training *t, double rate, dv_error *error) {
-    size_t accumulate = t->options->accumulate, first = steps_in_epoch(t->state) * accumulate;
-    size_t last = dv_smaller(first + accumulate, dv_loader_batches(t->loader));
+    size_t own = dv_options_own_batches(t->options), first = steps_in_epoch(t->state) * own;
+    const step_batches batches = {first, dv_smaller(first + own, dv_loader_batches(t->loader))};
     dv_train_state *state = t->state;
     dv_tally sum = {0};
-    for (size_t i = first; i < last; i++) {
-        double share = (double)images_of(t, i, i + 1) / (double)images_of(t, first, last);
-        DV_TRY(run_batch(t, i, state->step * accumulate + i - first, share, rate, &sum, error));
-    }
+    for (size_t i = batches.first; i < batches.last; i++)
+        DV_TRY(run_batch(t, &batches, i, rate, &sum, error));
     DV_TRY(update(t, rate, error));
+    DV_TRY(share_tally(t, &sum, error));
     if (t->options->average > 0)
         dv_average_step(t->options->average, state->step, t->run);
     state->step++;
     state->loss += sum.loss;
     state->correct += sum.correct;
     state->images += sum.images;
-    return DV_OK;
+    return keep_alike(t, error);
 }
 
 /* The steps of an epoch that are not done yet. */
@@ -239,7 +282,7 @@ static dv_status train_epoch(training *t, dv_epoch_record *record, dv_error *err
     double start = dv_now();
     t->begun = *state;
     while (state->step < end && state->step < all_steps(t)) {
-        t->stopped = dv_stop_asked(t->callbacks);
+        t->stopped = must_stop(t);
         if (t->stopped)
             break;
         double rate = rate_of(t, state->step);
@@ -265,7 +308,8 @@ static dv_status try_test(training *t, dv_epoch_record *record, dv_error *error)
     if (t->options->average > 0)
         dv_average_exchange(t->run);
     DV_TRY(status);
-    if (dv_stop_asked(t->callbacks)) {
+    DV_TRY(share_tally(t, &sum, error));
+    if (t->asked) {
         t->stopped = true;
         return DV_OK;
     }
@@ -327,9 +371,15 @@ static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error
                               .test_top1 = NAN,
                               .activation_bytes = plan.activations,
                               .spilled_bytes = plan.spilled};
-    double waited = dv_run_waited_seconds(t->run);
+    double waited = dv_run_waited_seconds(t->run), for_ranks = dv_world_waited_seconds(t->options->world);
+    dv_ranks_waiting waiting;
     DV_TRY(train_epoch(t, &record, error));
     record.waited_seconds = dv_run_waited_seconds(t->run) - waited;
+    for_ranks = dv_world_waited_seconds(t->options->world) - for_ranks;
+    DV_TRY(dv_ranks_waited(t->options->world, for_ranks, &waiting, error));
+    record.ranks = dv_options_ranks(t->options);
+    record.network_seconds = waiting.network;
+    record.others_seconds = waiting.others;
     if (t->state->images == 0) /* stopped before the first step */
         return save(t, error);
     describe_training(t, &record);
@@ -370,11 +420,11 @@ int dv_train_is_finished(const dv_train_state *state, const dv_options *options)
 static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     const dv_options *options = t->options;
     DV_TRY(dv_learning_loader(t->run, data, options, &t->loader, error));
-    DV_TRY(dv_testing_loader(t->run, data, DV_TEST, &options->loading, &t->test_loader, error));
+    DV_TRY(dv_testing_loader(t->run, data, DV_TEST, &options->loading, options->world, &t->test_loader, error));
     t->data_images = dv_dataset_describe(data).images[DV_TRAIN];
-    size_t batches = dv_loader_batches(t->loader);
-    uint64_t steps = options->drop_last ? batches / options->accumulate : dv_divide_up(batches, options->accumulate);
-    if (batches < options->accumulate)
+    size_t batches = dv_loader_batches(t->loader), own = dv_options_own_batches(options);
+    uint64_t steps = options->drop_last ? batches / own : dv_divide_up(batches, own);
+    if (batches < own)
         return dv_fail(error, DV_ERROR_OPTION, "accumulate: %zu: an epoch has %zu batches: use at most as many",
                        options->accumulate, batches);
     DV_TRY(check_state(t, steps, error));
@@ -384,7 +434,8 @@ static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     t->state->seed = options->seed;
     if (t->state->best_epoch == 0 && !isnan(t->state->best_top1)) /* of a version that did not note it */
         t->state->best_epoch = dv_train_state_epochs(t->state);
-    t->stopped = dv_stop_asked(t->callbacks);
+    DV_TRY(share_tally(t, &(dv_tally){0}, error));
+    t->stopped = t->asked;
     if (t->stopped || t->callbacks == NULL || t->callbacks->begin == NULL)
         return DV_OK;
     return t->callbacks->begin(t->callbacks->context, error);
@@ -409,6 +460,10 @@ dv_status dv_train(dv_run *run, const dv_plan *plan, const dv_dataset *data, con
     DV_TRY(dv_options_check(options, error));
     DV_TRY(dv_check_input(run, error));
     DV_TRY(dv_check_planned(run, options, error));
+    if (options->accumulate % dv_options_ranks(options) != 0)
+        return dv_fail(error, DV_ERROR_ARGUMENT, "train: accumulate: %zu: must be a multiple of the ranks, %zu",
+                       options->accumulate, dv_options_ranks(options));
+    DV_TRY(dv_run_join(run, options->world, error));
     if (options->average > 0 && !has_averages(run))
         return dv_fail(error, DV_ERROR_ARGUMENT, "train: an average of the weights is asked for, but not planned");
     training t = {.run = run, .plan = plan, .options = options, .callbacks = callbacks, .state = state};

@@ -3,6 +3,7 @@
 
 #include "base/sizes.h"
 #include "base/status.h"
+#include "train/ranks.h"
 
 #include <division/threads.h>
 
@@ -22,7 +23,7 @@ static size_t small_batch(size_t images) {
 
 /* The default batch gives way to data of fewer images; the callers see it in the options. Another is a mistake. */
 static dv_status fit_batch(dv_training *t, dv_error *error) {
-    size_t images = t->shape.images[DV_TRAIN], fitting = small_batch(images);
+    size_t images = t->shape.images[DV_TRAIN] / dv_options_ranks(&t->options), fitting = small_batch(images);
     if (t->options.batch <= images)
         return DV_OK;
     if (t->options.batch != dv_options_default().batch)
@@ -61,11 +62,8 @@ static dv_status tune(dv_training *t, dv_error *error) {
     return dv_plan_new(t->graph, &told, &t->plan, error);
 }
 
-static dv_status prepare(dv_training *t, dv_error *error) {
+static dv_status make_run(dv_training *t, dv_error *error) {
     dv_loading *loading = &t->options.loading;
-    DV_TRY(dv_options_check(&t->options, error));
-    DV_TRY(dv_set_threads((int)t->options.threads, error));
-    DV_TRY(open_data(t, error));
     DV_TRY(dv_options_plan(&t->options, &t->shape, &t->graph, &t->plan, error));
     t->program_bytes = dv_memory_peak();
     DV_TRY(tune(t, error));
@@ -75,7 +73,25 @@ static dv_status prepare(dv_training *t, dv_error *error) {
         loading->context = t->callbacks.context;
     }
     t->loading_bytes = dv_loading_bytes(loading, dv_run_input_map(t->run), t->data);
-    return dv_training_read_weights(t, error);
+    return dv_world_rank(t->options.world) == 0 ? dv_training_read_weights(t, error) : DV_OK;
+}
+
+static dv_status make_data(dv_training *t, dv_error *error) {
+    DV_TRY(dv_options_check(&t->options, error));
+    DV_TRY(dv_set_threads((int)t->options.threads, error));
+    DV_TRY(dv_share_batches(&t->options, error));
+    return open_data(t, error);
+}
+
+/* What fails on one rank fails on all. Rank 0 alone has a folder: what it reads there is for all. */
+static dv_status prepare(dv_training *t, dv_error *error) {
+    dv_world *world = t->options.world;
+    if (t->mode == DV_FOLDER_GO_ON)
+        DV_TRY(dv_ranks_take_options(&t->options, error));
+    DV_TRY(dv_world_agree(world, make_data(t, error), error));
+    DV_TRY(dv_ranks_compare(&t->options, &t->shape, error));
+    DV_TRY(dv_world_agree(world, make_run(t, error), error));
+    return dv_ranks_begin_alike(t->run, world, &t->state, error);
 }
 
 dv_status dv_training_new(const dv_options *options, const char *folder, dv_folder_mode mode,
@@ -83,8 +99,9 @@ dv_status dv_training_new(const dv_options *options, const char *folder, dv_fold
     DV_NEED(options);
     DV_NEED(training);
     dv_training *made = calloc(1, sizeof *made);
-    char *path = folder != NULL ? strdup(folder) : NULL;
-    if (made == NULL || (folder != NULL && path == NULL)) {
+    bool writes = folder != NULL && dv_world_rank(options->world) == 0;
+    char *path = writes ? strdup(folder) : NULL;
+    if (made == NULL || (writes && path == NULL)) {
         free(made);
         free(path);
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a training: free some");
