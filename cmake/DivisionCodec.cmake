@@ -2,8 +2,8 @@
 #
 # libdivision_codec is what bindings/python carries: the functions of division/codec.h and division/packed.h. It needs
 # the C library alone. It names no OpenMP runtime either, although it uses one: whoever loads it has one already, or loads
-# one before. A process with PyTorch has PyTorch's, under a name of its own, and a second one beside it would fight with
-# it for the cores (docs/pytorch.md has the figures).
+# one before. A process with PyTorch has PyTorch's, in some versions under a name of its own, and threads of a second one
+# would wait busily on the cores that the first computes on (docs/pytorch.md).
 file(GLOB codec_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*.c ${PROJECT_SOURCE_DIR}/src/codec/*.c)
 list(REMOVE_ITEM codec_sources ${PROJECT_SOURCE_DIR}/src/base/info.c) # tells the versions of all other libraries
 file(GLOB codec_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/codec/kernels/*.c)

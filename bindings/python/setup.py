@@ -23,7 +23,7 @@ def version():
 class BuildWithLibrary(build_py):
     def run(self):
         super().run()
-        if self.editable_mode if hasattr(self, "editable_mode") else False:
+        if getattr(self, "editable_mode", False):
             return  # the library of the build tree is found from here
         build = pathlib.Path(self.get_finalized_command("build").build_temp).resolve() / "codec"
         build.mkdir(parents=True, exist_ok=True)
