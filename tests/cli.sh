@@ -226,6 +226,10 @@ done
 
 # ---- plans ------------------------------------------------------------------------------------
 
+# With several ranks gradients lie in buckets, which take memory.
+run plan --model resnet20 --ranks 4 --operations --elsewhere
+prints '*backward conv1 *reduce conv1 *update conv1 *'
+
 # The figures of a plan that does not fit are printed, and it fails; for another machine it does not.
 vast=(plan --model resnet20 --method none --batch 1048576)
 for json in '' --json; do

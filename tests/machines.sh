@@ -132,6 +132,13 @@ code=$? output=$(<out) messages=$(<messages)
 ranks 2 --resume --epochs 10000 --steps 1 --quiet --out killed
 [[ $code == 0 ]] || complain "expected the checkpoint to stand"
 
+# Ctrl-C: all stop at the same step, and rank 0 saves.
+begin_long interrupted
+kill -INT "$(pgrep -P "$job" mpirun || echo "$job")"
+wait "$job"
+code=$? output=$(<out) messages=$(<messages)
+says '*division: interrupted after step *goes on from there*'
+
 # A rank that hangs: the other leaves by itself, and names it.
 begin_long hung --timeout 2
 stopped=$(second_rank hung)

@@ -172,6 +172,8 @@ static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands
                                            {0}};
     const dv_option own[] = {
         {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c->elsewhere)},
+        {"ranks", "N", "for so many processes that train together: gradients lie in buckets",
+         CLI_COUNT(&c->options.ranks, 1, 65536)},
         {"operations", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c->operations)},
         {CLI_JSON, NULL, "print one JSON object", CLI_FLAG(&c->json)},
         CLI_OPTIONS_END,
