@@ -173,6 +173,43 @@ run throughput --model resnet20 --batch 4 --rounds 1 --methods division
 prints 'model * images/s *relative
 resnet20 *4  division *f32 * 1.000'
 
+# ---- the paper's evaluation ------------------------------------------------------------------
+
+# From plans alone, nothing is run: every method and batch, marked as not measured, beside what was published.
+run paper-memory --memory 0.001 --out evaluation --json
+[[ $code == 0 && $messages == 'paper-memory: 0 of '*' are in evaluation already; the rest takes about 0:00 hours'*'evaluation/report.html' ]] ||
+    complain "expected an estimate and a page"
+lines=$(wc -l <evaluation/memory.jsonl)
+for batch in 64 128 256 512; do
+    grep -q '"model": "wide_resnet50_2", "batch": '$batch', "method": "acgc".*"measured": false' evaluation/memory.jsonl || complain "batch $batch is missing"
+done
+division=$(grep '"resnet50", "batch": 64, "method": "division",' evaluation/memory.jsonl)
+holds "$(sed 's/.*"activation_ratio": \([0-9.]*\).*/\1/' <<<"$division") >= 10.5"
+[[ $(<evaluation/report.html) == *'</html>'* && -s evaluation/figures/memory.csv ]] || complain "expected a page and figures"
+
+# A call that was killed goes on: the same lines, none twice, those that were there as they were.
+head -n 20 evaluation/memory.jsonl >kept && head -c -9 kept >evaluation/memory.jsonl
+run paper-memory --memory 0.001 --out evaluation --json
+[[ $code == 0 && $messages == 'paper-memory: 19 of '"$lines"' are in evaluation already;'* && $(wc -l <evaluation/memory.jsonl) == "$lines" &&
+    $(sort -u evaluation/memory.jsonl | wc -l) == "$lines" && $(head -n 19 evaluation/memory.jsonl) == "$(head -n 19 kept)" ]] ||
+    complain "expected what was missing, and no more"
+
+# Trainings and noise go into folders of runs; killed in the middle they are complete after one more call.
+if ! sanitized && [[ $DV_PROGRAM != */emulated/* ]]; then
+    trial=(bench paper-noise --trial --recipes "$DV_SOURCE_DIR/recipes" --out evaluation)
+    "$DV_PROGRAM" "${trial[@]}" >told 2>&1 &
+    kill_within 8000 $! || true
+    run "${trial[@]:1}"
+    [[ $code == 0 && -s evaluation/weights/resnet18-none-1/summary.json && $(grep -c '"resnet20"' evaluation/gradient.jsonl) == 10 &&
+        $(grep -c '"resnet18_cifar"' evaluation/gradient.jsonl) == 10 ]] || complain "expected two trainings and the noise of ten methods"
+    run "${trial[@]:1}"
+    [[ $code == 0 && $messages == 'paper-noise: 22 of 22 are in evaluation already;'* ]] || complain "expected nothing to do"
+fi
+run paper-accuracy --estimate --recipes nowhere --out evaluation
+[[ $code == 1 && $messages == *'recipes are looked for in nowhere: give their folder with --recipes' ]] || complain "expected a word on recipes"
+run paper-accuracy --trial --full --estimate --recipes "$DV_SOURCE_DIR/recipes" --out evaluation
+[[ $code == 0 && $messages == 'paper-accuracy: 0 of 21 are in evaluation already;'* ]] || complain "expected the published trainings"
+
 # ---- gradient --------------------------------------------------------------------------------
 
 noise() {

@@ -34,8 +34,8 @@ static int plan_footprint(const bench_network *network, footprint *out) {
 }
 
 /* Whether a process that trains will fit: its plan, and what the libraries may take beside it. */
-static int fits(const bench_session *session, const footprint *f) {
-    double takes = 1.05 * (double)f->plan.planned + 1e8;
+static int fits(const bench_session *session, size_t planned) {
+    double takes = 1.05 * (double)planned + 1e8;
     return takes <= (double)dv_memory_available() && (session->most <= 0 || takes <= session->most * 1e9);
 }
 
@@ -90,7 +90,7 @@ static void write_line(const bench_network *network, const footprint *none, cons
 }
 
 static void print_heading(int width) {
-    printf("%-16s %6s  %-*s %-4s %12s %9s %9s %7s %10s %10s %7s\n", "model", "batch", width, "method", "",
+    printf("%-19s %6s  %-*s %-4s %12s %9s %9s %7s %10s %10s %7s\n", "model", "batch", width, "method", "",
            "activations", "GiB", "published", "ratio", "planned", "peak", "ratio");
 }
 
@@ -108,7 +108,7 @@ static void print_row(const char *line, int width) {
     bench_line_text(line, "precision", precision, sizeof precision);
     if (!isnan(told))
         snprintf(published, sizeof published, "%.2f", told);
-    printf("%-16s %6.0f  %-*s %-4s %12s %9.3f %9s %7.2f %10s %10s %7.2f\n", model, bench_line_number(line, "batch"),
+    printf("%-19s %6.0f  %-*s %-4s %12s %9.3f %9s %7.2f %10s %10s %7.2f\n", model, bench_line_number(line, "batch"),
            width, method, precision, bytes_cell(line, "activation_bytes", "", activations),
            bench_line_number(line, "activation_gib"), published, bench_line_number(line, "activation_ratio"),
            bytes_cell(line, "planned_bytes", "", planned), bytes_cell(line, "peak_bytes", "not run", peak),
@@ -131,7 +131,7 @@ static int footprint_of_none(const bench_job *job, footprint *none) {
 static int measure(bench_session *session, const bench_job *job, char line[BENCH_LINE_BYTES]) {
     footprint own, none;
     int code = plan_footprint(&job->network, &own);
-    if (code == CLI_SUCCESS && fits(session, &own))
+    if (code == CLI_SUCCESS && fits(session, own.plan.planned))
         code = measure_peak(&job->network, job->steps, &own);
     if (code == CLI_SUCCESS)
         code = footprint_of_none(job, &none);
@@ -140,8 +140,8 @@ static int measure(bench_session *session, const bench_job *job, char line[BENCH
     return code;
 }
 
-static double seconds(const bench_job *job, double per_image) {
-    return per_image * job->network.batch * job->steps;
+static double seconds(const bench_session *session, const bench_job *job, double per_image) {
+    return fits(session, job->planned) ? per_image * job->network.batch * job->steps : 0;
 }
 
 const bench_kind bench_memory_kind = {.known = bench_known_line,

@@ -1,6 +1,6 @@
 /* Processes that train, seen from the one that started them: a pipe to each with the number of steps it is to make,
  * and one from it with what they took. */
-#include "bench.h"
+#include "bench_paper.h"
 
 #include "cli.h"
 
@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,4 +140,48 @@ int bench_worker_train(bench_worker *worker, int steps, bench_answer *answer) {
         return CLI_SUCCESS;
     int code = bench_worker_end(worker);
     return code != CLI_SUCCESS ? code : cli_fail("the process that measures ended too early: this is a bug");
+}
+
+/* ---- calling ------------------------------------------------------------------------------- */
+
+/* The child: its output goes to the descriptor, and it is told to end when whoever waits for it is gone. */
+static _Noreturn void become(char *const *arguments, int out) {
+    int in = open("/dev/null", O_RDONLY);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
+        (void)execv("/proc/self/exe", arguments);
+    _exit(CLI_FAILURE);
+}
+
+/* The last line of a pipe, without its newline. */
+static void read_last_line(int descriptor, char line[BENCH_LINE_BYTES]) {
+    char text[BENCH_LINE_BYTES];
+    FILE *file = fdopen(descriptor, "r");
+    while (file != NULL && fgets(text, sizeof text, file) != NULL)
+        snprintf(line, BENCH_LINE_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
+    if (file != NULL)
+        fclose(file);
+}
+
+int bench_call(char *const *arguments, const char *log, char line[BENCH_LINE_BYTES]) {
+    int ends[2] = {-1, -1}, status = 0;
+    if (log != NULL)
+        ends[WRITE_END] = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    else if (!open_pipe(ends))
+        ends[WRITE_END] = -1;
+    pid_t process = ends[WRITE_END] >= 0 ? fork() : -1;
+    if (process == 0)
+        become(arguments, ends[WRITE_END]);
+    int failure = errno;
+    if (ends[WRITE_END] >= 0)
+        close(ends[WRITE_END]);
+    if (process < 0)
+        return cli_fail("could not call division %s: %s: make room and call it again", arguments[1], strerror(failure));
+    if (log == NULL)
+        read_last_line(ends[READ_END], line);
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return cli_fail("division %s was ended by signal %d: call it again to go on", arguments[1], WTERMSIG(status));
 }

@@ -9,6 +9,8 @@
 
 enum { ESTIMATE_BATCH = 16, MOST_ESTIMATES = 16 };
 
+static const double START_SECONDS = 1; /* of a process */
+
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -66,13 +68,14 @@ int bench_session_add(bench_session *session, const bench_job *job) {
     return CLI_CONTINUE;
 }
 
-/* Plans the network, to find mistakes before anything is run. */
-static int check(const bench_network *network) {
+/* Plans the network: mistakes are found before anything is run. */
+static int check(const bench_network *network, size_t *planned) {
     dv_graph *graph;
     dv_plan *plan;
     dv_error error;
     if (bench_plan(network, &graph, &plan, &error) != DV_OK)
         return cli_report(&error);
+    *planned = dv_plan_totals(plan).planned;
     dv_plan_free(plan);
     dv_graph_free(graph);
     return CLI_CONTINUE;
@@ -86,7 +89,7 @@ int bench_session_grid(bench_session *session, const bench_job *job, const bench
         for (int m = 0; m < methods->count; m++) {
             one.network.batch = batches->at[b];
             one.network.method = methods->at[m];
-            int code = b == 0 ? check(&one.network) : CLI_CONTINUE;
+            int code = check(&one.network, &one.planned);
             if (code == CLI_CONTINUE)
                 code = bench_session_add(session, &one);
             if (code != CLI_CONTINUE)
@@ -141,10 +144,10 @@ int bench_session_estimate(bench_session *session, double *seconds) {
     for (int i = 0; i < session->count && code == CLI_SUCCESS; i++) {
         bench_job *job = &session->jobs[i];
         double per_image = 0;
-        if (job->kind->known(job))
+        if (job->kind->known(job) || job->kind->seconds(session, job, 1) <= 0)
             continue;
         code = pace_of(&job->network, known, &count, &per_image);
-        job->seconds = job->kind->seconds(job, per_image);
+        job->seconds = START_SECONDS + job->kind->seconds(session, job, per_image);
         *seconds += job->seconds;
     }
     return code;
@@ -162,7 +165,7 @@ static progress begin_progress(bench_session *session) {
     for (int i = 0; i < session->count; i++) {
         bench_job *job = &session->jobs[i];
         if (job->seconds <= 0)
-            job->seconds = job->kind->seconds(job, 1);
+            job->seconds = job->kind->seconds(session, job, 1);
         p.left += job->kind->known(job) ? 0 : job->seconds;
     }
     return p;

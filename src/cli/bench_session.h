@@ -45,8 +45,8 @@ typedef struct bench_kind {
     /* Whether it is done already; its line, if it has one and it is there. */
     int (*known)(const bench_job *job);
     const char *(*find)(const bench_job *job);
-    /* Seconds that it takes, if an image takes so many. */
-    double (*seconds)(const bench_job *job, double per_image);
+    /* Seconds that it takes, if an image takes so many; 0: nothing is run for it. */
+    double (*seconds)(const bench_session *session, const bench_job *job, double per_image);
     /* Does it and writes the line. It may be left empty. Exit codes. */
     int (*measure)(bench_session *session, const bench_job *job, char line[BENCH_LINE_BYTES]);
     /* A table for people; NULL: nothing is shown. */
@@ -61,6 +61,7 @@ struct bench_job {
     bench_network network;
     const char *base;  /* method that this one is compared with */
     int steps, rounds; /* 0 for steps: as many as make up a round */
+    size_t planned;    /* bytes of its plan */
     double seconds;    /* expected; without an estimate, in proportion */
     const void *what;  /* more of it that the kind knows */
     int number;        /* and which one of several */

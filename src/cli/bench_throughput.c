@@ -106,7 +106,8 @@ static int measure(bench_session *session, const bench_job *job, char line[BENCH
 }
 
 /* Two steps of warming up, and rounds of the method and of its base. */
-static double seconds(const bench_job *job, double per_image) {
+static double seconds(const bench_session *session, const bench_job *job, double per_image) {
+    (void)session;
     double step = per_image * job->network.batch, steps = job->steps > 0 ? job->steps : 1;
     double round = steps * step > ROUND_SECONDS || job->steps > 0 ? steps * step : ROUND_SECONDS;
     return 2 * step + 2 * job->rounds * round;
@@ -115,7 +116,7 @@ static double seconds(const bench_job *job, double per_image) {
 /* ---- printing ------------------------------------------------------------------------------ */
 
 static void print_heading(int width) {
-    printf("%-16s %6s  %-*s %-4s %10s %9s\n", "model", "batch", width, "method", "", "images/s", "relative");
+    printf("%-19s %6s  %-*s %-4s %10s %9s\n", "model", "batch", width, "method", "", "images/s", "relative");
 }
 
 static void print_row(const char *line, int width) {
@@ -123,7 +124,7 @@ static void print_row(const char *line, int width) {
     bench_line_text(line, "model", model, sizeof model);
     bench_line_text(line, "method", method, sizeof method);
     bench_line_text(line, "precision", precision, sizeof precision);
-    printf("%-16s %6.0f  %-*s %-4s %10.2f %9.3f\n", model, bench_line_number(line, "batch"), width, method, precision,
+    printf("%-19s %6.0f  %-*s %-4s %10.2f %9.3f\n", model, bench_line_number(line, "batch"), width, method, precision,
            bench_line_number(line, "images_per_second"), bench_line_number(line, "relative"));
 }
 
