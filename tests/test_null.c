@@ -410,6 +410,8 @@ static void data(void **state) {
     size_t count;
     refuses(dv_dataset_open(NULL, &opened, &error));
     refuses(dv_dataset_open("synthetic", NULL, &error));
+    refuses(dv_dataset_open_with(NULL, NULL, &opened, &error));
+    refuses(dv_dataset_open_with("synthetic", NULL, NULL, &error));
     refuses(dv_dataset_label(NULL, DV_TEST, 0, labels, &error));
     refuses(dv_dataset_label(n.data, DV_TEST, 0, NULL, &error));
     refuses(dv_dataset_load(NULL, DV_TEST, 0, images, labels, &error));

@@ -31,12 +31,28 @@ enum { DV_DATA_CHANNELS = 3 };
 /* What a data set has. */
 typedef struct dv_dataset_shape {
     size_t images[DV_SPLIT_COUNT];
-    size_t classes; /* labels are 0 to classes - 1 */
-    size_t side;    /* images are shown as side x side x DV_DATA_CHANNELS unless another side is asked for */
+    size_t classes;  /* labels are 0 to classes - 1 */
+    size_t side;     /* images are shown as side x side x DV_DATA_CHANNELS unless another side is asked for */
+    size_t held_out; /* images of the test that were held out of those to learn from; 0: it has its own */
 } dv_dataset_shape;
+
+/* How folders without images to test with get some: this share of each class, at least one image, is held out. Which
+ * ones depends on a hash of their paths and on the seed, so that whoever opens the same folder has the same. */
+typedef struct dv_dataset_options {
+    double hold_out; /* 0 to 0.9; 0: none, and such a folder is an error; 0.1 */
+    uint64_t seed;   /* 1 */
+} dv_dataset_options;
 
 /* Opens a data set. It is the caller's to close. */
 DV_API dv_status dv_dataset_open(const char *text, dv_dataset **dataset, dv_error *error);
+
+/* The same with other options than those above; NULL: these. */
+DV_API dv_status dv_dataset_open_with(const char *text, const dv_dataset_options *options, dv_dataset **dataset,
+                                      dv_error *error);
+DV_API dv_dataset_options dv_dataset_options_default(void);
+
+/* Files in folders of classes that were not read, by kind: "3 .gif, 1 .txt". NULL: there are none. */
+DV_API const char *dv_dataset_unread(const dv_dataset *dataset);
 DV_API void dv_dataset_close(dv_dataset *dataset);
 
 DV_API dv_dataset_shape dv_dataset_describe(const dv_dataset *dataset);

@@ -141,6 +141,7 @@ typedef struct dv_options {
     size_t batch;               /* images, 1 to 2^20; 128 */
     size_t side, classes;       /* of the images made, up to 1024, and of the network; 0: the data's */
     size_t threads;             /* 0: as many as OpenMP uses */
+    dv_dataset_options split;   /* of data without images to test with: 0.1 of it, chosen with seed 1 */
     char tune[DV_NAME_BYTES]; /* how passes of convolutions are chosen, as dv_tune_parse takes it; none: its default */
 
     /* the loop */

@@ -10,6 +10,7 @@
 #include <division/tools/json.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { FEW_CLASSES = 20, TOP5_CLASSES = 5, MOST_WORST = 400 };
 
@@ -106,10 +107,22 @@ static dv_status write_files(const evaluation *e, dv_error *error) {
     return status;
 }
 
+/* With the images held out that were held out of training. */
+static dv_status open_data(evaluation *e, dv_error *error) {
+    const char *share = dv_checkpoint_note(e->checkpoint, "hold-out");
+    const char *seed = dv_checkpoint_note(e->checkpoint, "hold-out-seed");
+    dv_dataset_options options = dv_dataset_options_default();
+    if (share != NULL)
+        options.hold_out = strtod(share, NULL);
+    if (seed != NULL)
+        options.seed = strtoull(seed, NULL, 10);
+    return dv_dataset_open_with(e->found.data, &options, &e->dataset, error);
+}
+
 static dv_status evaluate(evaluation *e, dv_error *error) {
     dv_status status = open_checkpoint(e, error);
     if (status == DV_OK)
-        status = dv_dataset_open(e->found.data, &e->dataset, error);
+        status = open_data(e, error);
     if (status == DV_OK)
         status = make_network(e, error);
     return status == DV_OK ? test(e, error) : status;

@@ -210,7 +210,7 @@ static void look_at_data(plan_settings *c) {
     dv_error error;
     if (c->options.data[0] == '\0')
         return;
-    if (dv_dataset_open(c->options.data, &data, &error) != DV_OK) {
+    if (dv_dataset_open_with(c->options.data, &c->options.split, &data, &error) != DV_OK) {
         cli_fail("%s; the plan has the side and the classes of --side and --classes, or the model's own", error.text);
         return;
     }

@@ -35,6 +35,7 @@ static void begin(void *context, const dv_training *training) {
     s->begun = 1;
     train_screen_plan(&s->screen, training);
     train_screen_folder(&s->screen, s->settings);
+    train_screen_data(&s->screen, training);
     train_screen_batch(&s->screen, s->settings, training);
     train_screen_scales(&s->screen, training);
     train_screen_left_out(&s->screen, training);

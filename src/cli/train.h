@@ -64,6 +64,9 @@ void train_screen_plan(train_screen *screen, const dv_training *training);
 /* Where it writes, if nobody said it. */
 void train_screen_folder(train_screen *screen, const train_settings *settings);
 
+/* What is held out of the data, and what was not read of it, where there is any. */
+void train_screen_data(train_screen *screen, const dv_training *training);
+
 /* That the data is too small for the default batch, where it is. */
 void train_screen_batch(train_screen *screen, const train_settings *settings, const dv_training *training);
 

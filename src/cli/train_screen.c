@@ -68,6 +68,17 @@ void train_screen_batch(train_screen *screen, const train_settings *settings, co
                        settings->options.batch, dv_dataset_describe(dv_training_data(training)).images[DV_TRAIN]);
 }
 
+void train_screen_data(train_screen *screen, const dv_training *training) {
+    const dv_dataset *data = dv_training_data(training);
+    dv_dataset_shape shape = dv_dataset_describe(data);
+    if (shape.held_out > 0)
+        cli_live_print(&screen->line, "held out to test with: %zu of %zu images (--hold-out)", shape.held_out,
+                       shape.held_out + shape.images[DV_TRAIN]);
+    if (dv_dataset_unread(data) != NULL)
+        cli_live_print(&screen->line, "files that are no images to this program were left out: %s",
+                       dv_dataset_unread(data));
+}
+
 void train_screen_scales(train_screen *screen, const dv_training *training) {
     const dv_dataset *data = dv_training_data(training);
     dv_loader_options options = dv_options_loader(dv_training_options(training), data);

@@ -317,11 +317,15 @@ static const form cifar100 = {
     .normalisation = {.mean = {0.5071, 0.4865, 0.4409}, .deviation = {0.2673, 0.2564, 0.2762}},
 };
 
-static dv_status open_cifar10(const char *text, dv_dataset **dataset, dv_error *error) {
+static dv_status open_cifar10(const char *text, const dv_dataset_options *options, dv_dataset **dataset,
+                              dv_error *error) {
+    (void)options;
     return open_form(&cifar10, text, dataset, error);
 }
 
-static dv_status open_cifar100(const char *text, dv_dataset **dataset, dv_error *error) {
+static dv_status open_cifar100(const char *text, const dv_dataset_options *options, dv_dataset **dataset,
+                               dv_error *error) {
+    (void)options;
     return open_form(&cifar100, text, dataset, error);
 }
 

@@ -30,13 +30,23 @@ static dv_status fail_unknown(const char *text, dv_error *error) {
     return dv_fail(error, DV_ERROR_OPTION, "data: \"%.40s\" is no data set: there is %s", text, known);
 }
 
+dv_dataset_options dv_dataset_options_default(void) {
+    return (dv_dataset_options){.hold_out = 0.1, .seed = 1};
+}
+
 dv_status dv_dataset_open(const char *text, dv_dataset **dataset, dv_error *error) {
+    return dv_dataset_open_with(text, NULL, dataset, error);
+}
+
+dv_status dv_dataset_open_with(const char *text, const dv_dataset_options *options, dv_dataset **dataset,
+                               dv_error *error) {
+    const dv_dataset_options usual = dv_dataset_options_default();
     const char *rest;
     if (text == NULL || dataset == NULL)
         return dv_fail(error, DV_ERROR_ARGUMENT, "data: text or dataset is NULL");
     for (size_t i = 0; i < KIND_COUNT; i++)
         if (dv_option_text_names(text, kinds[i]->name, &rest))
-            return kinds[i]->open(rest, dataset, error);
+            return kinds[i]->open(rest, options != NULL ? options : &usual, dataset, error);
     return fail_unknown(text, error);
 }
 
@@ -47,6 +57,10 @@ void dv_dataset_close(dv_dataset *dataset) {
 
 dv_dataset_shape dv_dataset_describe(const dv_dataset *dataset) {
     return dataset->shape;
+}
+
+const char *dv_dataset_unread(const dv_dataset *dataset) {
+    return dataset != NULL && dataset->unread[0] != '\0' ? dataset->unread : NULL;
 }
 
 const char *dv_dataset_class_name(const dv_dataset *dataset, size_t label) {

@@ -12,14 +12,14 @@ typedef struct dv_record {
     void *held; /* the kind's own, until the record is released */
 } dv_record;
 
-enum { DV_IMAGE_NAME_BYTES = 192 };
+enum { DV_IMAGE_NAME_BYTES = 192, DV_UNREAD_BYTES = 256 };
 
 typedef struct dv_dataset_kind {
     const char *name;
     const char *usage, *help; /* how to write one, and one line about it */
 
     /* Opens what `text`, that which follows the colon, or NULL, stands for. */
-    dv_status (*open)(const char *text, dv_dataset **dataset, dv_error *error);
+    dv_status (*open)(const char *text, const dv_dataset_options *options, dv_dataset **dataset, dv_error *error);
     void (*close)(dv_dataset *dataset);
 
     /* Either: makes one image [side][side][3], as it is, and its label. Many threads call it at once. */
@@ -44,6 +44,7 @@ struct dv_dataset {
     dv_image_normalisation normalisation; /* the data's own */
     dv_augmentation usual;                /* how images are varied; not DV_CROP_USUAL */
     char **class_names;                   /* [classes]; NULL: there are none. The kind's own. */
+    char unread[DV_UNREAD_BYTES];         /* files that were not read, by kind; empty: none */
 };
 
 /* What people call an image, its number if its kind has no names. */

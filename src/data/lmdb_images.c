@@ -98,7 +98,8 @@ static dv_status fill(lmdb_data *data, const char *text, dv_error *error) {
     return DV_OK;
 }
 
-static dv_status open_lmdb(const char *text, dv_dataset **dataset, dv_error *error) {
+static dv_status open_lmdb(const char *text, const dv_dataset_options *options, dv_dataset **dataset, dv_error *error) {
+    (void)options;
     if (text == NULL || *text == '\0')
         return dv_fail(error, DV_ERROR_OPTION, "data: lmdb: give the folder with train.lmdb and val.lmdb: lmdb:DIR");
     lmdb_data *made = calloc(1, sizeof *made);

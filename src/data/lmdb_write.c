@@ -447,7 +447,8 @@ dv_status dv_lmdb_convert(const char *source, const char *destination, const dv_
     *result = (dv_lmdb_result){0};
     clock_gettime(CLOCK_MONOTONIC, &all.start);
     DV_TRY(check(options, error));
-    DV_TRY(dv_folder_images.open(source, &data, error));
+    const dv_dataset_options usual = dv_dataset_options_default();
+    DV_TRY(dv_folder_images.open(source, &usual, &data, error));
     dv_status status = check_names(data, error);
     if (status == DV_OK)
         status = make_folder(destination, error);

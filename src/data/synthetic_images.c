@@ -315,7 +315,9 @@ static char *class_names[CLASSES] = {"striped disc",       "striped ring",   "st
                                      "chequered triangle", "chequered cross"};
 
 /* Images are not varied further: each is already another. */
-static dv_status open_synthetic(const char *text, dv_dataset **dataset, dv_error *error) {
+static dv_status open_synthetic(const char *text, const dv_dataset_options *split, dv_dataset **dataset,
+                                dv_error *error) {
+    (void)split;
     synthetic made = {
         .base = {.kind = &dv_synthetic_images,
                  .shape = {.images = {50000, 10000}, .classes = CLASSES, .side = 32},

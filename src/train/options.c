@@ -74,6 +74,9 @@ static dv_status accept_groups(const char *text, void *values, dv_error *error) 
 static const dv_option rows[] = {
     {"model", "MODEL", "the network: see 'division models'", COPY(model), .preset = "resnet20"},
     {"data", "DATA", "what to learn from", COPY(data), .preset = "synthetic"},
+    {"hold-out", "SHARE", "of each class, to test with, where a folder has no val/", NUMBER(split.hold_out, 0, 0.9),
+     .preset = "0.1"},
+    {"hold-out-seed", "N", "which images those are", DV_UNSIGNED_AT(dv_options, split.seed), .preset = "1"},
     {"method", "METHOD", "how activations are kept: see below", COPY(method), .preset = "division"},
     {"spill", "DIR", "folder of the file of methods that use one (swap); /var/tmp unless given", COPY(spill),
      .this_call = 1},

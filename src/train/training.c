@@ -35,7 +35,7 @@ static dv_status fit_batch(dv_training *t, dv_error *error) {
 }
 
 static dv_status open_data(dv_training *t, dv_error *error) {
-    DV_TRY(dv_dataset_open(t->options.data, &t->data, error));
+    DV_TRY(dv_dataset_open_with(t->options.data, &t->options.split, &t->data, error));
     t->shape = dv_dataset_describe(t->data);
     if (t->options.classes > 0 && t->options.classes < t->shape.classes)
         return dv_fail(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more",

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, MOST_NOTES = 10 };
+enum { SUMMARY_BYTES = 8192, NUMBER_BYTES = 24, MOST_NOTES = 12 };
 
 static dv_status write_passes(const dv_training *t, dv_error *error) {
     char path[DV_PATH_BYTES + sizeof DV_FOLDER_PASSES];
@@ -47,8 +47,9 @@ static dv_status save(dv_training *t, const char *name, const dv_train_state *st
                       dv_error *error) {
     const dv_options *options = &t->options;
     dv_loader_options loading = dv_options_loader(options, t->data);
-    char numbers[4][NUMBER_BYTES], normalisation[DV_NORMALISATION_BYTES];
+    char numbers[5][NUMBER_BYTES], share[NUMBER_BYTES], normalisation[DV_NORMALISATION_BYTES];
     DV_TRY(dv_training_normalisation(t, normalisation, error));
+    snprintf(share, sizeof share, "%.17g", options->split.hold_out);
     const dv_note notes[MOST_NOTES] = {
         {"model", options->model},
         {"classes", text_of(options->classes > 0 ? options->classes : t->shape.classes, numbers[0])},
@@ -58,6 +59,8 @@ static dv_status save(dv_training *t, const char *name, const dv_train_state *st
         {"precision", dv_type_name((dv_type)options->precision)},
         {"method", options->method},
         {"data", options->data},
+        {"hold-out", share},
+        {"hold-out-seed", text_of((size_t)options->split.seed, numbers[4])},
         {"epochs", text_of((size_t)dv_train_state_epochs(&t->state), numbers[3])},
         {DV_NOTE_CLASS_NAMES, class_names},
     };
