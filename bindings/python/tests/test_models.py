@@ -45,9 +45,8 @@ def test_a_compiled_model():
     compiled = torch.compile(model)
     loss = lambda: nn.functional.cross_entropy(compiled(x), torch.arange(len(x)) % 10)
     exact = gradient(model, loss)
-    assert distance(gradient(model, loss, division.compress(model, "division:bits=8")), exact) < 0.05
-    made = division.report(compiled, x)
-    assert "the peak of memory does not fall" in str(made) and made.after < made.before
+    assert distance(gradient(model, loss, division.compress(model, "division:bits=8")), exact) < 1e-4
+    assert "the peak of memory does not fall" in str(division.report(compiled, x))
 
 
 WORKER = """

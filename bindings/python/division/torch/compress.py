@@ -60,11 +60,9 @@ def _check_devices(model: torch.nn.Module) -> None:
 
 def _is_saved_by_function() -> bool:
     """True if a torch.autograd.Function written in Python saves: that of torch.utils.checkpoint, which computes forward
-    again from what it saved, or one of which nothing is known. Compiled functions are of PyTorch's own layers."""
+    again from what it saved, one of a compiled model, which takes masks of what it saved, or one of which nothing is known."""
     frame = sys._getframe(3)  # who called the operation whose tensor came to _pack and _keep
-    if frame.f_code.co_filename.endswith("/torch/autograd/function.py") and frame.f_back is not None:
-        return "/torch/_functorch/" not in frame.f_back.f_code.co_filename
-    return frame.f_code.co_filename.endswith("/torch/utils/checkpoint.py")
+    return frame.f_code.co_filename.endswith(("/torch/autograd/function.py", "/torch/utils/checkpoint.py"))
 
 
 class compress:
