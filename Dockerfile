@@ -7,7 +7,7 @@
 FROM debian:12-slim AS build
 WORKDIR /source
 COPY . .
-RUN scripts/setup && apt-get install -y --no-install-recommends dpkg-dev && make deb
+RUN scripts/setup && apt-get install -y --no-install-recommends dpkg-dev file && make deb
 
 FROM debian:12-slim
 COPY --from=build /source/build/division_*.deb /tmp/

@@ -48,7 +48,7 @@ uninstall: ## remove what the last `make install` installed; DESTDIR is honoured
 	@scripts/uninstall build/release/install_manifest.txt
 
 .PHONY: deb
-deb: build ## make a Debian package in build/ (needs dpkg-dev)
+deb: build ## make a Debian package in build/ (needs dpkg-dev and file)
 	@cpack --config build/release/CPackConfig.cmake -B build
 	@rm -rf build/_CPack_Packages
 
