@@ -62,7 +62,8 @@ def _is_saved_by_function() -> bool:
     """True if a torch.autograd.Function written in Python saves: that of torch.utils.checkpoint, which computes forward
     again from what it saved, one of a compiled model, which takes masks of what it saved, or one of which nothing is known."""
     frame = sys._getframe(3)  # who called the operation whose tensor came to _pack and _keep
-    return frame.f_code.co_filename.endswith(("/torch/autograd/function.py", "/torch/utils/checkpoint.py"))
+    name = frame.f_code.co_filename
+    return name.endswith(("/torch/autograd/function.py", "/torch/utils/checkpoint.py")) or "/torch/_functorch/" in name
 
 
 class compress:
