@@ -92,8 +92,8 @@ static double sum_of(const dv_run *run) {
 }
 
 static void clean(const char *folder) {
-    static const char *const names[] = {DV_FOLDER_CONFIG, DV_FOLDER_LOG, DV_FOLDER_LAST, DV_FOLDER_BEST,
-                                        DV_FOLDER_SUMMARY};
+    static const char *const names[] = {DV_FOLDER_CONFIG, DV_FOLDER_PASSES, DV_FOLDER_LOG,
+                                        DV_FOLDER_LAST,   DV_FOLDER_BEST,   DV_FOLDER_SUMMARY};
     char path[2 * FOLDER_PATH_BYTES];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
