@@ -59,9 +59,9 @@ asan: setup-test ## ... under the address and leak sanitizers
 	$(call test,asan)
 ubsan: setup-test ## ... under the undefined-behaviour sanitizer
 	$(call test,ubsan)
-sanitize: setup-test ## ... under both of them at once
+sanitize: setup-test ## ... under both of them at once, but for scripts that tell no more
 	$(call test,sanitize)
-tsan: setup-check ## ... under the thread sanitizer (clang), but for twelve scripts
+tsan: setup-check ## ... under the thread sanitizer (clang), but for scripts that start no other threads
 	$(call test,tsan)
 clang: setup-check ## ... built by clang, without the scripts
 	$(call test,clang)
