@@ -29,7 +29,7 @@ planned * (activations *) + program and libraries * = *; peak * resident'
 line='{"epoch": ?, "train_loss": *, "train_top1": *, "test_loss": *, "test_top1": *, "images_per_second": *, "peak_bytes": *, "activation_bytes": *, "seconds": *, "learning_rate": *, "steps": *, "complete": true}'
 holds some/where/run/log.jsonl "$line
 $line"
-holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train=32,test=20", "method": "division", *"precision": "f32", "batch": 8, *"epochs": 2, *"lr": 0.1, *"save-minutes": 10}'
+holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train=32,test=20", *"method": "division", *"precision": "f32", "batch": 8, *"epochs": 2, *"lr": 0.1, *"save-minutes": 10}'
 holds some/where/run/summary.json '{"model": "resnet20", *"method": "division", *"epochs": 2, "steps": 8, "stopped": false, *"planned_bytes": *, "peak_bytes": *}'
 run "${tiny[@]}" --out some/where/run
 fails 1 "some/where/run holds a run already: --resume it, --replace it, or choose another folder"
