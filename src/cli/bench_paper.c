@@ -20,22 +20,22 @@
 #define SPEED "paper-throughput", &bench_throughput_kind
 #define NOISE "paper-noise", &paper_gradient_kind
 #define ACCURACY(recipe, method, seeds, run, full) \
-    { "paper-accuracy", &paper_training_kind, recipe, NULL, method, 0, "accuracy", run, seeds, 0, full }
+    { "paper-accuracy", &paper_training_kind, recipe, NULL, method, "accuracy", run, 0, seeds, 0, full }
 #define WEIGHTS(recipe, run) \
-    { "paper-noise", &paper_training_kind, recipe, NULL, "none", 0, "weights", run, 1, 3, 0 }
+    { "paper-noise", &paper_training_kind, recipe, NULL, "none", "weights", run, 0, 1, 3, 0 }
 
 static const paper_row rows[] = {
-    {MEMORY, "resnet50", "64,128,256,512", EVERY, 0, NULL, NULL, 1, 0, 0},
-    {MEMORY, "wide_resnet50_2", "64,128,256,512", EVERY, 0, NULL, NULL, 1, 0, 0},
-    {MEMORY, "resnet164_published", "64", EVERY, 0, NULL, NULL, 1, 0, 0},
-    {SPEED, "resnet50", "32", EVERY, 0, NULL, NULL, 1, 0, 0},
-    {SPEED, "resnet50", "32", EVERY, 1, NULL, NULL, 1, 0, 0},
-    {SPEED, "resnet18_cifar", "256", EVERY, 0, NULL, NULL, 1, 0, 0},
-    {SPEED, "resnet18_cifar", "256", EVERY, 1, NULL, NULL, 1, 0, 0},
+    {MEMORY, "resnet50", "64,128,256,512", EVERY, NULL, NULL, 0, 1, 0, 0},
+    {MEMORY, "wide_resnet50_2", "64,128,256,512", EVERY, NULL, NULL, 0, 1, 0, 0},
+    {MEMORY, "resnet164_published", "64", EVERY, NULL, NULL, 0, 1, 0, 0},
+    {SPEED, "resnet50", "32", EVERY, NULL, NULL, 0, 1, 0, 0},
+    {SPEED, "resnet50", "32", EVERY, NULL, NULL, 1, 1, 0, 0},
+    {SPEED, "resnet18_cifar", "256", EVERY, NULL, NULL, 0, 1, 0, 0},
+    {SPEED, "resnet18_cifar", "256", EVERY, NULL, NULL, 1, 1, 0, 0},
     WEIGHTS("resnet20_cifar10_short", "resnet20-none"),
-    {NOISE, "resnet20", "128", EVERY, 0, "weights", "resnet20-none", 1, 0, 0},
+    {NOISE, "resnet20", "128", EVERY, "weights", "resnet20-none", 0, 1, 0, 0},
     WEIGHTS("resnet18_cifar10_short", "resnet18-none"),
-    {NOISE, "resnet18_cifar", "128", EVERY, 0, "weights", "resnet18-none", 1, 0, 0},
+    {NOISE, "resnet18_cifar", "128", EVERY, "weights", "resnet18-none", 0, 1, 0, 0},
     ACCURACY("resnet20_cifar10_short", "none", 3, "resnet20-none", -1),
     ACCURACY("resnet20_cifar10_short", "division:block=8,bits=2,dither=stochastic", 3, "resnet20-stochastic", -1),
     ACCURACY("resnet20_cifar10_short", SUBTRACTIVE, 3, "resnet20-subtractive", -1),

@@ -10,8 +10,8 @@ typedef struct paper_row {
     const bench_kind *kind;
     const char *name;              /* the network; of a training the recipe's file */
     const char *batches, *methods; /* of a training one method; batches NULL: the recipe's */
-    int precision;                 /* of benchmarks: 0 for f32, 1 for bf16 */
     const char *folder, *run;      /* of a training, and of what needs its weights: OUT/FOLDER/RUN-SEED */
+    int precision;                 /* of benchmarks: 0 for f32, 1 for bf16 */
     int seeds, epochs;             /* of a training; 0 for epochs: the recipe's */
     int full;                      /* 1: with --full alone, -1: never with it, 0: always */
 } paper_row;

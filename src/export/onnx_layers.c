@@ -163,9 +163,9 @@ static dv_status max_pooling(task *t, dv_error *error) {
 
 static dv_status average_pooling(task *t, dv_error *error) {
     const dv_pooling_options *options = t->layer->options;
-    size_t behind[DV_MAX_RANK];
+    size_t behind[DV_MAX_RANK] = {0};
     padding_behind(t, options, behind);
-    for (int d = 0; d < t->layer->output.rank; d++)
+    for (int d = 0; d < t->layer->output.rank && d < DV_MAX_RANK; d++)
         if (behind[d] > options->window.padding[d] && options->count_padding)
             return dv_fail(error, DV_ERROR_UNSUPPORTED,
                            "%.100s: an average that counts padding, with sides rounded up: ONNX has no such layer",

@@ -227,12 +227,12 @@ dv_status dv_graph_tune(dv_graph *graph, const dv_plan_options *options, const d
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-static void tell_uses(const dv_graph *graph, const dv_choice *choice, dv_pass_row *row) {
+static void tell_uses(const dv_graph *graph, size_t index, dv_pass_row *row) {
     for (size_t i = 0; i < graph->layer_count; i++) {
         const dv_choice *used;
         size_t runs;
         for (int p = 0; (used = choice_of(graph, i, p, &runs)); p++)
-            if (used == choice) {
+            if (used == &graph->choices.at[index]) {
                 row->first_layer = row->first_layer ? row->first_layer : graph->layers[i].layer.name;
                 row->uses++;
                 row->runs += runs;
@@ -246,7 +246,7 @@ int dv_graph_pass_at(const dv_graph *graph, size_t index, dv_pass_row *row) {
     const dv_choice *choice = &graph->choices.at[index];
     *row = (dv_pass_row){.operations = dv_choice_operations(choice)};
     dv_choice_text(choice, row->text);
-    tell_uses(graph, choice, row);
+    tell_uses(graph, index, row);
     for (int m = 0; m < DV_PASS_MAKERS; m++) {
         if (!dv_pass_makers[m]->suits(choice->kind, &choice->shape))
             continue;

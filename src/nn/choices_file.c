@@ -73,24 +73,28 @@ static const char *find_line(const char *text, const dv_choice *choice) {
     return NULL;
 }
 
-/* " winograd 0.00123 4194304" for each maker, with commas between them, to the end of the line. What is not of this
- * form makes the whole line void. */
+/* " winograd 0.00123 4194304": a maker's seconds and bytes. Where the text goes on, or NULL if it is not of this form.
+ */
+static const char *read_time(const char *text, dv_choice *choice) {
+    size_t length = strcspn(text + 1, " \n");
+    int maker = *text == ' ' ? maker_named(text + 1, length) : -1;
+    char *end;
+    if (maker < 0 || text[1 + length] != ' ')
+        return NULL;
+    double seconds = strtod(text + length + 2, &end);
+    if (!(seconds > 0) || !(seconds < 1e6) || end[0] != ' ' || end[1] < '0' || end[1] > '9')
+        return NULL;
+    choice->seconds[maker] = seconds;
+    choice->bytes[maker] = strtoull(end + 1, &end, 10);
+    return end;
+}
+
+/* One for each maker, with commas between them, to the end of the line. What is not of this form makes the whole line
+ * void. */
 static bool read_times(const char *text, dv_choice *choice) {
-    do {
-        char name[16];
-        double seconds;
-        size_t bytes;
-        int used = 0;
-        if (sscanf(text, " %15s %lf %zu%n", name, &seconds, &bytes, &used) != 3)
-            return false;
-        int maker = maker_named(name, strlen(name));
-        if (maker < 0 || !(seconds > 0) || !(seconds < 1e6))
-            return false;
-        choice->seconds[maker] = seconds;
-        choice->bytes[maker] = bytes;
-        text += used;
-    } while (*text++ == ',');
-    return text[-1] == '\n';
+    while ((text = read_time(text, choice)) && *text == ',')
+        text++;
+    return text && *text == '\n';
 }
 
 /* Whether a line says anything; `choice` is changed only if it does. */

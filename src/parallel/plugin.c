@@ -15,9 +15,11 @@ enum { PATH_BYTES = 4096 };
 
 int dv_world_launched(void) {
     static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (getenv(counts[i]) != NULL)
-            return strtol(getenv(counts[i]), NULL, 10) > 1;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const char *count = getenv(counts[i]);
+        if (count != NULL)
+            return strtol(count, NULL, 10) > 1;
+    }
     return getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
 }
 
