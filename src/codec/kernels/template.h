@@ -313,7 +313,8 @@ static void unpacker_read(unpacker *u) {
     else
         unpack_plain(u->src, count, u->bits, u->levels + u->last);
     u->chunk++;
-    u->src += u->src != NULL ? dv_chunk_bytes(count, u->bits) : 0;
+    if (u->src != NULL)
+        u->src += dv_chunk_bytes(count, u->bits);
     u->left -= count;
     u->last += count;
 }
