@@ -8,9 +8,9 @@ set(manual_directory ${PROJECT_BINARY_DIR}/manual)
 file(MAKE_DIRECTORY ${manual_directory})
 add_custom_command(
   OUTPUT ${manual_directory}/division.1 ${manual_directory}/division ${manual_directory}/_division
-  COMMAND $<TARGET_FILE:division_program> help --man > ${manual_directory}/division.1
-  COMMAND $<TARGET_FILE:division_program> help --bash > ${manual_directory}/division
-  COMMAND $<TARGET_FILE:division_program> help --zsh > ${manual_directory}/_division
+  COMMAND division_program help --man > ${manual_directory}/division.1
+  COMMAND division_program help --bash > ${manual_directory}/division
+  COMMAND division_program help --zsh > ${manual_directory}/_division
   DEPENDS division_program
   VERBATIM)
 add_custom_target(manual ALL
