@@ -243,17 +243,17 @@ static void tell_uses(const dv_graph *graph, size_t index, dv_pass_row *row) {
 int dv_graph_pass_at(const dv_graph *graph, size_t index, dv_pass_row *row) {
     if (!graph || !row || index >= graph->choices.count)
         return 0;
-    const dv_choice *choice = &graph->choices.at[index];
-    *row = (dv_pass_row){.operations = dv_choice_operations(choice)};
-    dv_choice_text(choice, row->text);
+    const dv_choice choice = graph->choices.at[index];
+    *row = (dv_pass_row){.operations = dv_choice_operations(&choice)};
+    dv_choice_text(&choice, row->text);
     tell_uses(graph, index, row);
     for (int m = 0; m < DV_PASS_MAKERS; m++) {
-        if (!dv_pass_makers[m]->suits(choice->kind, &choice->shape))
+        if (!dv_pass_makers[m]->suits(choice.kind, &choice.shape))
             continue;
-        if (m == choice->maker)
+        if (m == choice.maker)
             row->chosen = row->candidate_count;
         row->candidates[row->candidate_count++] =
-            (dv_pass_candidate){dv_pass_makers[m]->name, choice->seconds[m], choice->bytes[m]};
+            (dv_pass_candidate){dv_pass_makers[m]->name, choice.seconds[m], choice.bytes[m]};
     }
     return 1;
 }
