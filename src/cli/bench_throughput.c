@@ -65,7 +65,7 @@ static int speed_of(bench_worker *worker, int steps, double *speed) {
 /* Base and worker by turns; every other round begins with the other one. Without a worker the base is measured. */
 static int measure_round(bench_session *session, bench_worker *worker, int round, rounds *found) {
     bench_worker *both[2] = {&session->base, worker};
-    double speeds[2];
+    double speeds[2] = {0};
     int count = worker != NULL ? 2 : 1;
     for (int turn = 0; turn < count; turn++) {
         int i = (turn + round) % count;

@@ -23,8 +23,10 @@ static dv_status take(image_list *list, char *path, dv_error *error) {
     if (path != NULL && list->count == list->room) {
         size_t room = list->room > 0 ? 2 * list->room : 256;
         char **grown = realloc(list->paths, room * sizeof *grown);
-        list->room = grown != NULL ? room : list->room;
-        list->paths = grown != NULL ? grown : list->paths;
+        if (grown != NULL) {
+            list->room = room;
+            list->paths = grown;
+        }
     }
     if (path == NULL || list->count == list->room) {
         free(path);

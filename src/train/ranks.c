@@ -101,9 +101,10 @@ static dv_status compare(const char *own, const char *first, dv_error *error) {
 dv_status dv_ranks_compare(const dv_options *options, const dv_dataset_shape *shape, dv_error *error) {
     if (dv_world_alone(options->world))
         return DV_OK;
-    char *own = calloc(2, DESCRIPTION_BYTES), *first = own + DESCRIPTION_BYTES;
+    char *own = calloc(2, DESCRIPTION_BYTES);
     if (own == NULL)
         return dv_fail(error, DV_ERROR_MEMORY, "no memory for a comparison of ranks: free some");
+    char *first = own + DESCRIPTION_BYTES;
     describe(options, shape, own);
     memcpy(first, own, DESCRIPTION_BYTES);
     dv_status status = dv_world_broadcast(options->world, first, DESCRIPTION_BYTES, "options", error);
