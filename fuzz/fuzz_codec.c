@@ -5,6 +5,7 @@
  * An input is a line of text for dv_codec_parse, then a `shape`, then bytes that are repeated to fill a
  * map; fuzz/codec.dict has the words of the text. */
 #include "base/cpu.h"
+#include "require.h"
 
 #include <division/codec.h>
 #include <math.h>
@@ -15,14 +16,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_ELEMENTS = 1 << 11, TEXT_BYTES = 100 };
-
-#define REQUIRE(condition)                                                  \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 /* What is left of the input. */
 typedef struct input {

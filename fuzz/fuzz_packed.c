@@ -2,6 +2,8 @@
  * accepted stays in its buffers, and whatever is not is explained in one line.
  *
  * An input is a line for the codec, a line for the map, then bytes that are repeated to fill the packed map. */
+#include "require.h"
+
 #include <division/packed.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +12,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_BYTES = 1 << 14, LINE_BYTES = 120 };
-
-#define REQUIRE(condition)                                                  \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 /* Moves the input's next line, cut, into `line`. */
 static void take_line(const uint8_t **data, size_t *size, char line[LINE_BYTES]) {

@@ -2,6 +2,7 @@
  * bounds and work; what is not must leave the target alone and say why in one line. */
 #include "base/option_text.h"
 #include "graph/method.h"
+#include "require.h"
 
 #include <division/train.h>
 #include <math.h>
@@ -12,14 +13,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_BYTES = 512 };
-
-#define REQUIRE(condition)                                                  \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 static void try_schedule(const char *text) {
     dv_schedule schedule = dv_schedule_default(), before = schedule;
