@@ -1,5 +1,5 @@
-/* Published figures: tables 1 and 2 of "DIVISION: Memory Efficient Training via Dual Activation Precision" (ICML 2023),
- * whose rows for ActNN, BLPA and AC-GC are its authors' own trainings. */
+/* Published figures: what is reported in "DIVISION: Memory Efficient Training via Dual Activation Precision" (ICML
+ * 2023), whose rows for ActNN, BLPA and AC-GC are its authors' own trainings. */
 #include <division/tools/report.h>
 
 #include <math.h>
