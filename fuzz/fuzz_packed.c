@@ -52,7 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (void)dv_packed_encode(codec, text, 1, 2, 3, elements, packed, bytes, message);
     REQUIRE(dv_packed_decode(codec, text, 1, 2, 3, packed, bytes, elements, message) == DV_OK);
     uint8_t *anything = filled(data, size, bytes);
-    REQUIRE(dv_packed_decode(codec, text, 1, 2, 3, anything, bytes, elements, message) == DV_OK);
+    message[0] = 0;
+    if (dv_packed_decode(codec, text, 1, 2, 3, anything, bytes, elements, message) != DV_OK)
+        REQUIRE(message[0] && !strchr(message, '\n'));
     free(anything);
     free(elements);
     free(packed);

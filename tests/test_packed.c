@@ -139,6 +139,21 @@ static void what_is_not_finite_is_told(void **state) {
 }
 
 /* Threads that pack and unpack at once do not meet. */
+/* Whatever lies in a packed map, decoding stays in its buffers: where a map says itself how it is to be read, that is
+ * checked. */
+static void damaged_maps_are_told(void **state) {
+    (void)state;
+    static const char map[] = "f32 nhwc 2x3x5x7";
+    size_t bytes;
+    assert_ok(dv_packed_bytes("acgc", map, &bytes, error.text));
+    uint8_t *packed = guarded_new(bytes);
+    float elements[2 * 3 * 5 * 7];
+    memset(packed, 0xa5, bytes);
+    assert_fails(dv_packed_decode("acgc", map, 1, 2, 3, packed, bytes, elements, error.text), DV_ERROR_FORMAT,
+                 "image 0, channel 0 says codes of");
+    guarded_free(packed, bytes);
+}
+
 static void threads_do_not_meet(void **state) {
     (void)state;
     static const char map[] = "f32 nhwc 4x16x14x14";
@@ -168,6 +183,7 @@ int main(void) {
         cmocka_unit_test(calls_by_text_are_those_by_structs),
         cmocka_unit_test(wrong_calls_are_explained),
         cmocka_unit_test(what_is_not_finite_is_told),
+        cmocka_unit_test(damaged_maps_are_told),
         cmocka_unit_test(threads_do_not_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

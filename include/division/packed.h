@@ -32,7 +32,8 @@ DV_API dv_status dv_packed_bytes(const char *codec, const char *map, size_t *byt
 
 /* Packs `src`, dense in the map's layout, into `packed`, aligned to DV_PACKED_ALIGNMENT. The numbers key the dither, as
  * those of dv_noise do, and are given again to unpack. DV_ERROR_NONFINITE: `src` has NaN or infinity, and is to be kept
- * in another way. */
+ * in another way. Decoding a packed map that was damaged gives other numbers, or DV_ERROR_FORMAT; it stays in its
+ * buffers. */
 DV_API dv_status dv_packed_encode(const char *codec, const char *map, uint64_t seed, uint64_t step, uint64_t value,
                                   const void *src, void *packed, size_t packed_bytes, char *message);
 DV_API dv_status dv_packed_decode(const char *codec, const char *map, uint64_t seed, uint64_t step, uint64_t value,

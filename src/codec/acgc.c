@@ -134,9 +134,23 @@ static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t
     return finite ? DV_OK : dv_codec_fail_nonfinite(call, elements, error);
 }
 
+/* Widths say how far decoding reads: those of a record that was damaged must not be believed. */
+static dv_status check_widths(const dv_codec_call *call, const uint8_t *records, dv_error *error) {
+    uint32_t width = (uint32_t)call->codec->options[OPTION_BITS];
+    for (size_t n = 0; n < call->count; n++) {
+        const dv_channel_code *head = (const dv_channel_code *)(const void *)(records + n * call->record_bytes);
+        for (size_t c = 0; c < call->map->channels; c++)
+            if (head[c].width != width)
+                return dv_fail(error, DV_ERROR_FORMAT,
+                               "damaged packed map: image %zu, channel %zu says codes of %u bits, the codec has %u", n,
+                               c, head[c].width, width);
+    }
+    return DV_OK;
+}
+
 static dv_status decode(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error) {
-    (void)error;
     const dv_map *map = call->map;
+    DV_TRY(check_widths(call, records, error));
 #pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)
     for (size_t n = 0; n < call->count; n++) {
         const dv_channel_code *head = (const dv_channel_code *)(const void *)(records + n * call->record_bytes);
