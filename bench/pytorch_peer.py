@@ -59,7 +59,8 @@ class Block(nn.Module):
             x = getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(x))
             if number < self.count:
                 x = self.relu(x)
-        return self.relu(x + same)
+        x += same  # as torchvision has it: a sum of its own would be another map to write
+        return self.relu(x)
 
 
 class ResNet(nn.Module):
