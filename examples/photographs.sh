@@ -3,7 +3,7 @@
 # a matrix of confusions, predict, and export it for other programs where the program can.
 #
 # Usage: photographs.sh PHOTOGRAPHS RESULT [WEIGHTS [OPTION...]]
-#   PHOTOGRAPHS  a folder with train/CLASS/ and val/CLASS/ of JPEG or PNG files
+#   PHOTOGRAPHS  a folder with train/CLASS/ and val/CLASS/ of JPEG, PNG or WebP files
 #   RESULT       a folder that is made, for all that comes of it
 #   WEIGHTS      pretrained weights to begin with, as torchvision's resnet18 (.pth or .safetensors); none: begin at random
 #   OPTION       more options of 'division train', as --side 128 --epochs 20

@@ -1,5 +1,5 @@
-/* Fuzzes the decoder of JPEG and PNG. The first bytes choose the view; the rest is the image. What is decoded must be
- * the same again, and every byte of it must have been written. */
+/* Fuzzes the decoder of JPEG, PNG and WebP. The first bytes choose the view; the rest is the image. What is decoded
+ * must be the same again, and every byte of it must have been written. */
 #include "data/augmentation.h"
 #include "data/image.h"
 

@@ -31,7 +31,7 @@ run train --data folder:images --side 16 --batch 2 --epochs 1 --quiet --out run
 prints ''
 cp image.png images/val/plain/$'\x9b31m.png' && echo 'no image' >images/val/plain/$'\x9b31m.png'
 run train --data folder:images --side 16 --batch 2 --epochs 1 --quiet
-[[ $code == 1 && $messages == *'val/plain/?31m.png: it is neither JPEG nor PNG'* ]] || complain "expected a corrupt image"
+[[ $code == 1 && $messages == *'val/plain/?31m.png: it is not JPEG, PNG or WebP'* ]] || complain "expected a corrupt image"
 is_clean
 
 # A tensor and a note of a file.

@@ -50,11 +50,11 @@ echo 'no image' >images/val/dog/2.png
 head -c 200 images/val/dog/3.png >cut && mv cut images/val/dog/3.png
 run predict run images/val missing.jpg --json
 [[ $code == 1 && $(grep -c '"top"' <<<"$output") == 6 && $(grep -c '"error"' <<<"$output") == 3 ]] || complain "expected the others"
-[[ $messages == *'images/val/dog/2.png: it is neither'*'images/val/dog/3.png: '*'missing.jpg: No such file'*'3 of 9 images could not be read' ]] ||
+[[ $messages == *'images/val/dog/2.png: it is not'*'images/val/dog/3.png: '*'missing.jpg: No such file'*'3 of 9 images could not be read' ]] ||
     complain "expected what is wrong with each"
 mkdir empty
 run predict run empty
-fails 1 'empty has no images (.jpg, .png, ...): give a folder that has some'
+fails 1 'empty has no images (.jpg, .png, .webp, ...): give a folder that has some'
 run predict nothing images/val
 fails_like 1 'could not read nothing: No such file*'
 run predict run

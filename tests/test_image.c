@@ -1,4 +1,4 @@
-/* Decoding: JPEG of every colour space and PNG come out right, a part of an image is that part of the whole, and
+/* Decoding: JPEG of every colour space, PNG and WebP come out right, a part of an image is that part of the whole, and
  * nothing that is damaged gets through unnoticed or crashes. */
 #include "images.h"
 
@@ -7,6 +7,7 @@
 #include <jpeglib.h>
 #include <math.h>
 #include <spng.h>
+#include <webp/encode.h>
 
 typedef struct picture {
     size_t width, height;
@@ -157,15 +158,72 @@ static void test_png(void **state) {
     spng_ctx_free(png);
 }
 
-/* What is cut out of an image while it is decoded is what is cut out of the whole, to the bit. */
-static void test_parts(void **state) {
+/* A WebP, lossless or with losses, in memory that WebPFree frees. */
+static uint8_t *make_webp(const uint8_t *image, int lossless, size_t *count) {
+    uint8_t *bytes = NULL;
+    *count = lossless ? WebPEncodeLosslessRGB(image, WIDTH, HEIGHT, WIDTH * DV_PIXEL, &bytes)
+                      : WebPEncodeRGB(image, WIDTH, HEIGHT, WIDTH * DV_PIXEL, 90, &bytes);
+    assert_non_null(bytes);
+    return bytes;
+}
+
+/* Cut short anywhere a WebP is corrupt; with any byte wrong it may be, and nothing else happens. */
+static void damage_webp(uint8_t *bytes, size_t count) {
+    picture made;
+    for (size_t cut = 12; cut + 16 < count; cut += 1 + count / 100) {
+        assert_fails(decode(bytes, cut, &made, &error), DV_ERROR_FORMAT, "corrupt WebP: it");
+        free(made.pixels);
+    }
+    for (size_t at = 0; at < count; at += 1 + count / 200) {
+        bytes[at] ^= 0xff;
+        (void)decode(bytes, count, &made, NULL);
+        free(made.pixels);
+        bytes[at] ^= 0xff;
+    }
+}
+
+static void test_webp(void **state) {
     (void)state;
+    uint8_t *image = images_paint(WIDTH, HEIGHT, 8);
+    for (int lossless = 0; lossless < 2; lossless++) {
+        size_t count;
+        picture made;
+        uint8_t *bytes = make_webp(image, lossless, &count);
+        assert_ok(decode(bytes, count, &made, &error));
+        assert_int_equal(made.width, WIDTH);
+        assert_int_equal(made.height, HEIGHT);
+        if (lossless)
+            assert_memory_equal(made.pixels, image, BYTES);
+        else
+            assert_true(difference(image, made.pixels, BYTES) < 8);
+        free(made.pixels);
+        damage_webp(bytes, count);
+        WebPFree(bytes);
+    }
+    free(image);
+}
+
+/* Headers alone are enough to refuse: an animation, a size that would take gigabytes, a sound. */
+static void test_refused_webp(void **state) {
+    (void)state;
+    picture made;
+    uint8_t extended[30] = "RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0"; /* then flags, width - 1 and height - 1 */
+    extended[20] = 2;
+    extended[24] = extended[27] = 15;
+    assert_fails(decode(extended, sizeof extended, &made, &error), DV_ERROR_FORMAT, "an animated WebP: give one");
+    /* of one chunk VP8L: its signature, then 14 bits each of width - 1 and height - 1 */
+    const uint8_t vast[] = "RIFF\x16\0\0\0WEBPVP8L\x0a\0\0\0\x2f\xff\xff\xff\x0f\0\0\0\0\0";
+    assert_fails(decode(vast, sizeof vast - 1, &made, &error), DV_ERROR_FORMAT, "16384 x 16384 is too large");
+    assert_fails(decode((const uint8_t *)"RIFF\x10\0\0\0WAVEfmt ", 16, &made, &error), DV_ERROR_FORMAT,
+                 "not JPEG, PNG or WebP but a sound or film");
+}
+
+/* What is cut out of an image while it is decoded is what is cut out of the whole, to the bit. */
+static void check_parts(const uint8_t *bytes, size_t count) {
     enum { PARTS = 40, MOST = 64 };
-    uint8_t *image = images_paint(WIDTH, HEIGHT, 4), *bytes;
-    size_t count, width, height;
+    size_t width, height;
     picture whole;
     dv_decoder *decoder;
-    assert_ok(dv_jpeg_write(image, WIDTH, HEIGHT, 85, &bytes, &count, &error));
     assert_ok(decode(bytes, count, &whole, &error));
     assert_ok(dv_decoder_new(MOST, MOST, &decoder, &error));
     for (unsigned k = 0; k < PARTS; k++) {
@@ -183,7 +241,20 @@ static void test_parts(void **state) {
     }
     dv_decoder_free(decoder);
     free(whole.pixels);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    uint8_t *image = images_paint(WIDTH, HEIGHT, 4), *bytes;
+    size_t count;
+    assert_ok(dv_jpeg_write(image, WIDTH, HEIGHT, 85, &bytes, &count, &error));
+    check_parts(bytes, count);
     free(bytes);
+    for (int lossless = 0; lossless < 2; lossless++) {
+        bytes = make_webp(image, lossless, &count);
+        check_parts(bytes, count);
+        WebPFree(bytes);
+    }
     free(image);
 }
 
@@ -236,7 +307,7 @@ static void test_truncated(void **state) {
     assert_fails(decode(bytes, count / 2, &made, &error), DV_ERROR_FORMAT, "corrupt JPEG: Premature end");
     free(made.pixels);
     assert_fails(decode((const uint8_t *)"GIF89a..", 8, &made, &error), DV_ERROR_FORMAT,
-                 "neither JPEG nor PNG but a GIF");
+                 "not JPEG, PNG or WebP but a GIF");
     assert_fails(decode((const uint8_t *)"nothing", 7, &made, &error), DV_ERROR_FORMAT, "but something else");
     free(bytes);
     free(image);
@@ -269,7 +340,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_colours), cmocka_unit_test(test_ink),    cmocka_unit_test(test_png),
         cmocka_unit_test(test_parts),   cmocka_unit_test(test_scaled), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_goes_on), cmocka_unit_test(test_webp),   cmocka_unit_test(test_refused_webp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,7 +284,7 @@ static void test_corrupt_image(void **state) {
     images_write_file(folder_path(state, "images/val/class1/image51.JPEG", path), "no image", 8);
     assert_ok(convert(&at, 48, &callbacks, &result, &error));
     assert_int_equal(result.corrupt, 1);
-    assert_string_equal(told, "val/class1/image51.JPEG: it is neither JPEG nor PNG but something else");
+    assert_string_equal(told, "val/class1/image51.JPEG: it is not JPEG, PNG or WebP but something else");
     folder_path(state, "as they are", at.made); /* looked at, too, where nothing is resized */
     told[0] = '\0';
     assert_ok(convert(&at, 0, &callbacks, &result, &error));

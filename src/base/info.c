@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <spng.h>
 #include <stdio.h>
+#include <webp/decode.h>
 #include <zlib.h>
 
 #include <jpeglib.h> /* needs stdio.h */
@@ -50,6 +51,20 @@ static const char *jpeg_version(void) {
     return TEXT(LIBJPEG_TURBO_VERSION);
 }
 
+static char webp_text[32];
+
+/* A byte each of major, minor and patch. */
+static void write_webp_text(void) {
+    int version = WebPGetDecoderVersion();
+    snprintf(webp_text, sizeof webp_text, "%d.%d.%d", version >> 16, version >> 8 & 255, version & 255);
+}
+
+static const char *webp_version(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_webp_text);
+    return webp_text;
+}
+
 static char lmdb_text[32];
 
 static void write_lmdb_text(void) {
@@ -70,10 +85,9 @@ typedef struct library {
 } library;
 
 static const library libraries[] = {
-    {"compiler", compiler_version},  {"OpenMP", openmp_version},
-    {"oneDNN", onednn_version},      {"libspng", spng_version_string},
-    {"libjpeg-turbo", jpeg_version}, {"LMDB", lmdb_version},
-    {"zlib", zlibVersion},
+    {"compiler", compiler_version},   {"OpenMP", openmp_version},      {"oneDNN", onednn_version},
+    {"libspng", spng_version_string}, {"libjpeg-turbo", jpeg_version}, {"libwebp", webp_version},
+    {"LMDB", lmdb_version},           {"zlib", zlibVersion},
 };
 
 enum { LIBRARY_COUNT = sizeof libraries / sizeof *libraries };

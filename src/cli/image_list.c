@@ -96,8 +96,8 @@ dv_status image_list_add(image_list *list, const char *operand, dv_error *error)
         return take(list, strdup(operand), error);
     dv_status status = walk(list, operand, 0, error);
     if (status == DV_OK && list->count == before)
-        return cli_error(error, DV_ERROR_FORMAT, "%.100s has no images (.jpg, .png, ...): give a folder that has some",
-                         operand);
+        return cli_error(error, DV_ERROR_FORMAT,
+                         "%.100s has no images (.jpg, .png, .webp, ...): give a folder that has some", operand);
     return status;
 }
 

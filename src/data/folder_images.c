@@ -53,7 +53,7 @@ static dv_status fail_memory(dv_error *error) {
 /* ---- folders ------------------------------------------------------------------------------- */
 
 static bool ends_like_an_image(const char *name) {
-    static const char *const endings[] = {".jpg", ".jpeg", ".jpe", ".png"};
+    static const char *const endings[] = {".jpg", ".jpeg", ".jpe", ".png", ".webp"};
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t ending = strlen(endings[i]);
@@ -183,7 +183,8 @@ static dv_status add_class(folder *data, dv_split split, size_t label, dv_error 
             result = add_file(data, to, entries[i]->d_name, error);
     free_entries(entries, count);
     if (result == DV_OK && to->count == to->first[label] && split == DV_TRAIN)
-        return dv_fail(error, DV_ERROR_FORMAT, "%s has no images (.jpg, .jpeg, .png): remove the folder or fill it",
+        return dv_fail(error, DV_ERROR_FORMAT,
+                       "%s has no images (.jpg, .jpeg, .png, .webp): remove the folder or fill it",
                        dv_file_shown(path));
     return result;
 }
@@ -468,8 +469,9 @@ static dv_status open_folder(const char *text, const dv_dataset_options *options
 const dv_dataset_kind dv_folder_images = {
     .name = "folder",
     .usage = "folder:DIR",
-    .help = "JPEG and PNG files in train/CLASS/ and val/CLASS/ of the folder; without val/, or in CLASS/, some are "
-            "held out",
+    .help =
+        "JPEG, PNG and WebP files in train/CLASS/ and val/CLASS/ of the folder; without val/, or in CLASS/, some are "
+        "held out",
     .open = open_folder,
     .close = close_folder,
     .fetch = fetch,

@@ -6,15 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PNG_SIGNATURE = 8 };
-
 struct dv_decoder {
-    dv_jpeg *jpeg;
+    dv_packed_image image; /* that is open */
+    const dv_image_format *format;
     dv_resample resample;
-    void *memory;         /* the resampler's */
-    const uint8_t *bytes; /* of the image that is open */
-    size_t count;
-    bool is_png;
+    void *memory; /* the resampler's */
 };
 
 size_t dv_decoder_bytes(size_t width, size_t height) {
@@ -25,10 +21,10 @@ size_t dv_decoder_bytes(size_t width, size_t height) {
 dv_status dv_decoder_new(size_t width, size_t height, dv_decoder **decoder, dv_error *error) {
     dv_decoder *made = calloc(1, sizeof *made);
     if (made != NULL) {
-        made->jpeg = dv_jpeg_new();
+        made->image.jpeg = dv_jpeg_new();
         made->memory = malloc(dv_resample_bytes(width, height));
     }
-    if (made == NULL || made->jpeg == NULL || made->memory == NULL) {
+    if (made == NULL || made->image.jpeg == NULL || made->memory == NULL) {
         dv_decoder_free(made);
         return dv_fail(error, DV_ERROR_MEMORY, "no memory to decode images: free some");
     }
@@ -40,7 +36,7 @@ dv_status dv_decoder_new(size_t width, size_t height, dv_decoder **decoder, dv_e
 void dv_decoder_free(dv_decoder *decoder) {
     if (decoder == NULL)
         return;
-    dv_jpeg_free(decoder->jpeg);
+    dv_jpeg_free(decoder->image.jpeg);
     free(decoder->memory);
     free(decoder);
 }
@@ -49,8 +45,8 @@ void dv_decoder_free(dv_decoder *decoder) {
 static const char *looks_like(const uint8_t *bytes, size_t count) {
     static const struct {
         const char *magic, *name;
-    } known[] = {{"GIF8", "a GIF"}, {"BM", "a BMP"},      {"RIFF", "a WebP"},         {"II*", "a TIFF"},
-                 {"MM", "a TIFF"},  {"PK", "an archive"}, {"\x1f\x8b", "an archive"}, {"<", "text"}};
+    } known[] = {{"GIF8", "a GIF"}, {"BM", "a BMP"},      {"RIFF", "a sound or film"}, {"II*", "a TIFF"},
+                 {"MM", "a TIFF"},  {"PK", "an archive"}, {"\x1f\x8b", "an archive"},  {"<", "text"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (count >= strlen(known[i].magic) && memcmp(bytes, known[i].magic, strlen(known[i].magic)) == 0)
             return known[i].name;
@@ -63,31 +59,33 @@ static dv_status check_size(size_t width, size_t height, dv_error *error) {
     return dv_fail(error, DV_ERROR_FORMAT, "an image of %zu x %zu is too large", width, height);
 }
 
+static const dv_image_format *find_format(const uint8_t *bytes, size_t count) {
+    static const dv_image_format *const formats[] = {&dv_jpeg_format, &dv_png_format, &dv_webp_format};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->is(bytes, count))
+            return formats[i];
+    return NULL;
+}
+
 dv_status dv_decoder_open(dv_decoder *decoder, const uint8_t *bytes, size_t count, size_t *width, size_t *height,
                           dv_error *error) {
-    static const uint8_t png[PNG_SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[2] = {0xff, 0xd8};
-    decoder->bytes = bytes;
-    decoder->count = count;
-    decoder->is_png = count >= sizeof png && memcmp(bytes, png, sizeof png) == 0;
+    decoder->image.bytes = bytes;
+    decoder->image.count = count;
+    decoder->format = find_format(bytes, count);
     if (count == 0)
         return dv_fail(error, DV_ERROR_FORMAT, "it is empty");
-    if (decoder->is_png)
-        DV_TRY(dv_png_size(bytes, count, width, height, error));
-    else if (count >= sizeof jpeg && memcmp(bytes, jpeg, sizeof jpeg) == 0)
-        DV_TRY(dv_jpeg_open(decoder->jpeg, bytes, count, width, height, error));
-    else
-        return dv_fail(error, DV_ERROR_FORMAT, "it is neither JPEG nor PNG but %s", looks_like(bytes, count));
+    if (decoder->format == NULL)
+        return dv_fail(error, DV_ERROR_FORMAT, "it is not JPEG, PNG or WebP but %s", looks_like(bytes, count));
+    DV_TRY(decoder->format->open(&decoder->image, width, height, error));
     return check_size(*width, *height, error);
 }
 
 dv_status dv_decoder_show(dv_decoder *decoder, const dv_view *view, uint8_t *dst, dv_error *error) {
-    if (decoder->is_png)
-        return dv_png_show(decoder->bytes, decoder->count, view, &decoder->resample, dst, error);
-    return dv_jpeg_show(decoder->jpeg, view, &decoder->resample, dst, error);
+    return decoder->format->show(&decoder->image, view, &decoder->resample, dst, error);
 }
 
 dv_status dv_decoder_drain(dv_decoder *decoder, dv_error *error) {
-    return decoder->is_png ? dv_png_drain(decoder->bytes, decoder->count, error) : dv_jpeg_drain(decoder->jpeg, error);
+    return decoder->format->drain(&decoder->image, error);
 }
 
 void dv_resample_pixels(dv_resample *resample, const uint8_t *image, size_t width, const dv_view *view, uint8_t *dst) {

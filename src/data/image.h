@@ -1,5 +1,5 @@
-/* Compressed images: JPEG and PNG, told apart by their contents. A decoder belongs to one thread and is used for many
- * images; it decodes no more of one than the view of it takes, and at no higher resolution where the view may be
+/* Compressed images: JPEG, PNG and WebP, told apart by their contents. A decoder belongs to one thread and is used for
+ * many images; it decodes no more of one than the view of it takes, and at no higher resolution where the view may be
  * scaled.
  *
  *     dv_decoder_open(decoder, bytes, count, &width, &height, &error);
@@ -21,8 +21,8 @@ typedef struct dv_decoder dv_decoder;
 dv_status dv_decoder_new(size_t width, size_t height, dv_decoder **decoder, dv_error *error);
 void dv_decoder_free(dv_decoder *decoder);
 
-/* Bytes that a decoder takes. Those of progressive JPEGs and interlaced PNGs, which can only be decoded whole, come on
- * top while one is decoded. */
+/* Bytes that a decoder takes. Those of progressive JPEGs, interlaced PNGs and WebPs, which can only be decoded whole,
+ * come on top while one is decoded. */
 size_t dv_decoder_bytes(size_t width, size_t height);
 
 /* Looks at the beginning of an image. The bytes must stay until dv_decoder_show has returned. What is wrong with it
@@ -49,17 +49,24 @@ dv_status dv_jpeg_write(const uint8_t *image, size_t width, size_t height, int q
 typedef struct dv_jpeg dv_jpeg;
 dv_jpeg *dv_jpeg_new(void); /* NULL: no memory */
 void dv_jpeg_free(dv_jpeg *jpeg);
-dv_status dv_jpeg_open(dv_jpeg *jpeg, const uint8_t *bytes, size_t count, size_t *width, size_t *height,
-                       dv_error *error);
-dv_status dv_jpeg_show(dv_jpeg *jpeg, const dv_view *view, dv_resample *resample, uint8_t *dst, dv_error *error);
 
-dv_status dv_jpeg_drain(dv_jpeg *jpeg, dv_error *error);
+/* The image that is open. */
+typedef struct dv_packed_image {
+    const uint8_t *bytes; /* [count], the caller's */
+    size_t count;
+    dv_jpeg *jpeg; /* libjpeg's state, the decoder's */
+} dv_packed_image;
 
-dv_status dv_png_size(const uint8_t *bytes, size_t count, size_t *width, size_t *height, dv_error *error);
-dv_status dv_png_show(const uint8_t *bytes, size_t count, const dv_view *view, dv_resample *resample, uint8_t *dst,
+/* Sizes are looked at between open and the others: what is too large is never decoded. */
+typedef struct dv_image_format {
+    bool (*is)(const uint8_t *bytes, size_t count); /* by the first bytes */
+    dv_status (*open)(const dv_packed_image *image, size_t *width, size_t *height, dv_error *error);
+    dv_status (*show)(const dv_packed_image *image, const dv_view *view, dv_resample *resample, uint8_t *dst,
                       dv_error *error);
+    dv_status (*drain)(const dv_packed_image *image, dv_error *error);
+} dv_image_format;
 
-dv_status dv_png_drain(const uint8_t *bytes, size_t count, dv_error *error);
+extern const dv_image_format dv_jpeg_format, dv_png_format, dv_webp_format;
 
 /* Gives the resampler the view's part of an image in memory. */
 void dv_resample_pixels(dv_resample *resample, const uint8_t *image, size_t width, const dv_view *view, uint8_t *dst);

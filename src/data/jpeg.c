@@ -71,8 +71,8 @@ static struct jpeg_error_mgr *handle_errors(struct jpeg_error_mgr *errors) {
 
 /* Calls a function that calls libjpeg. False if it did not return, but jumped out of an error. A function of its own
  * so that no variable of its callers is at the mercy of the jump. */
-__attribute__((noinline)) static bool attempt(dv_jpeg *jpeg, void (*function)(dv_jpeg *jpeg, void *argument),
-                                              void *argument) {
+__attribute__((noinline)) static bool attempt(dv_jpeg *jpeg, void (*function)(dv_jpeg *jpeg, const void *argument),
+                                              const void *argument) {
     if (setjmp(jpeg->jump) != 0)
         return false;
     function(jpeg, argument);
@@ -89,7 +89,7 @@ static dv_status fail(dv_jpeg *jpeg, dv_error *error) {
 
 /* ---- a decoder ----------------------------------------------------------------------------- */
 
-static void create(dv_jpeg *jpeg, void *unused) {
+static void create(dv_jpeg *jpeg, const void *unused) {
     (void)unused;
     jpeg_create_decompress(&jpeg->decoder);
     jpeg->decoder.progress = &jpeg->progress;
@@ -117,28 +117,25 @@ void dv_jpeg_free(dv_jpeg *jpeg) {
     free(jpeg);
 }
 
-typedef struct input {
-    const uint8_t *bytes;
-    size_t count;
-} input;
+static bool is_jpeg(const uint8_t *bytes, size_t count) {
+    return count >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8;
+}
 
 /* libjpeg keeps an image's tables for the next one, which may lack them. A damaged image would then look like this or
  * that, depending on what the thread had decoded before; so it begins anew. */
-static void read_header(dv_jpeg *jpeg, void *argument) {
-    const input *from = argument;
+static void read_header(dv_jpeg *jpeg, const void *argument) {
+    const dv_packed_image *from = argument;
     jpeg_destroy_decompress(&jpeg->decoder);
     create(jpeg, NULL);
     jpeg_mem_src(&jpeg->decoder, from->bytes, from->count);
     jpeg_read_header(&jpeg->decoder, TRUE);
 }
 
-dv_status dv_jpeg_open(dv_jpeg *jpeg, const uint8_t *bytes, size_t count, size_t *width, size_t *height,
-                       dv_error *error) {
-    input from = {bytes, count};
-    if (!attempt(jpeg, read_header, &from))
-        return fail(jpeg, error);
-    *width = jpeg->decoder.image_width;
-    *height = jpeg->decoder.image_height;
+static dv_status open_jpeg(const dv_packed_image *image, size_t *width, size_t *height, dv_error *error) {
+    if (!attempt(image->jpeg, read_header, image))
+        return fail(image->jpeg, error);
+    *width = image->jpeg->decoder.image_width;
+    *height = image->jpeg->decoder.image_height;
     return DV_OK;
 }
 
@@ -236,7 +233,7 @@ typedef struct task {
     dv_resample *resample;
 } task;
 
-static void show(dv_jpeg *jpeg, void *argument) {
+static void show_rows(dv_jpeg *jpeg, const void *argument) {
     const task *what = argument;
     dv_resample *resample = what->resample;
     start(jpeg, what->scale);
@@ -247,20 +244,21 @@ static void show(dv_jpeg *jpeg, void *argument) {
         dv_resample_row(resample, next_row(jpeg) + (what->left - jpeg->column) * DV_PIXEL);
 }
 
-dv_status dv_jpeg_show(dv_jpeg *jpeg, const dv_view *view, dv_resample *resample, uint8_t *dst, dv_error *error) {
+static dv_status show(const dv_packed_image *image, const dv_view *view, dv_resample *resample, uint8_t *dst,
+                      dv_error *error) {
     unsigned scale = choose_scale(view);
     task what = {scale, view->left / scale, view->top / scale, resample};
     dv_resample_size size = view->size;
     size.width /= scale;
     size.height /= scale;
     dv_resample_begin(resample, &size, dst);
-    if (!attempt(jpeg, show, &what))
-        return fail(jpeg, error);
-    jpeg_abort_decompress(&jpeg->decoder); /* what is below is not wanted */
+    if (!attempt(image->jpeg, show_rows, &what))
+        return fail(image->jpeg, error);
+    jpeg_abort_decompress(&image->jpeg->decoder); /* what is below is not wanted */
     return DV_OK;
 }
 
-static void drain(dv_jpeg *jpeg, void *unused) {
+static void drain_rows(dv_jpeg *jpeg, const void *unused) {
     (void)unused;
     start(jpeg, 1);
     make_row(jpeg);
@@ -269,6 +267,8 @@ static void drain(dv_jpeg *jpeg, void *unused) {
     jpeg_finish_decompress(&jpeg->decoder);
 }
 
-dv_status dv_jpeg_drain(dv_jpeg *jpeg, dv_error *error) {
-    return attempt(jpeg, drain, NULL) ? DV_OK : fail(jpeg, error);
+static dv_status drain(const dv_packed_image *image, dv_error *error) {
+    return attempt(image->jpeg, drain_rows, NULL) ? DV_OK : fail(image->jpeg, error);
 }
+
+const dv_image_format dv_jpeg_format = {.is = is_jpeg, .open = open_jpeg, .show = show, .drain = drain};

@@ -5,6 +5,7 @@
 
 #include <spng.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CHUNK_LIMIT = 1 << 22, CACHE_LIMIT = 1 << 24 }; /* bytes of chunks that are not pixels */
 
@@ -15,21 +16,26 @@ static dv_status fail(int code, dv_error *error) {
 }
 
 /* Gives libspng the bytes and asks for the size. */
-static int open_png(spng_ctx *png, const uint8_t *bytes, size_t count, struct spng_ihdr *header) {
+static int open_png(spng_ctx *png, const dv_packed_image *image, struct spng_ihdr *header) {
     int code = spng_set_image_limits(png, DV_IMAGE_MAX_SIDE, DV_IMAGE_MAX_SIDE);
     if (code == 0)
         code = spng_set_chunk_limits(png, CHUNK_LIMIT, CACHE_LIMIT);
     if (code == 0)
-        code = spng_set_png_buffer(png, bytes, count);
+        code = spng_set_png_buffer(png, image->bytes, image->count);
     if (code == 0)
         code = spng_get_ihdr(png, header);
     return code;
 }
 
-dv_status dv_png_size(const uint8_t *bytes, size_t count, size_t *width, size_t *height, dv_error *error) {
+static bool is_png(const uint8_t *bytes, size_t count) {
+    static const uint8_t signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    return count >= sizeof signature && memcmp(bytes, signature, sizeof signature) == 0;
+}
+
+static dv_status read_size(const dv_packed_image *image, size_t *width, size_t *height, dv_error *error) {
     struct spng_ihdr header = {0};
     spng_ctx *png = spng_ctx_new(0);
-    int code = png != NULL ? open_png(png, bytes, count, &header) : SPNG_EMEM;
+    int code = png != NULL ? open_png(png, image, &header) : SPNG_EMEM;
     spng_ctx_free(png);
     *width = header.width;
     *height = header.height;
@@ -80,10 +86,10 @@ static int decode_whole(spng_ctx *png, const struct spng_ihdr *header, const tas
     return code;
 }
 
-static dv_status decode(const uint8_t *bytes, size_t count, const task *what, dv_error *error) {
+static dv_status decode(const dv_packed_image *image, const task *what, dv_error *error) {
     struct spng_ihdr header;
     spng_ctx *png = spng_ctx_new(0);
-    int code = png != NULL ? open_png(png, bytes, count, &header) : SPNG_EMEM;
+    int code = png != NULL ? open_png(png, image, &header) : SPNG_EMEM;
     if (code == 0)
         code = header.interlace_method == SPNG_INTERLACE_NONE ? decode_rows(png, &header, what)
                                                               : decode_whole(png, &header, what);
@@ -91,11 +97,13 @@ static dv_status decode(const uint8_t *bytes, size_t count, const task *what, dv
     return code == 0 ? DV_OK : fail(code, error);
 }
 
-dv_status dv_png_show(const uint8_t *bytes, size_t count, const dv_view *view, dv_resample *resample, uint8_t *dst,
+static dv_status show(const dv_packed_image *image, const dv_view *view, dv_resample *resample, uint8_t *dst,
                       dv_error *error) {
-    return decode(bytes, count, &(task){view, resample, dst}, error);
+    return decode(image, &(task){view, resample, dst}, error);
 }
 
-dv_status dv_png_drain(const uint8_t *bytes, size_t count, dv_error *error) {
-    return decode(bytes, count, &(task){NULL, NULL, NULL}, error);
+static dv_status drain(const dv_packed_image *image, dv_error *error) {
+    return decode(image, &(task){NULL, NULL, NULL}, error);
 }
+
+const dv_image_format dv_png_format = {.is = is_png, .open = read_size, .show = show, .drain = drain};
