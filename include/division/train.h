@@ -134,7 +134,7 @@ typedef struct dv_options {
     /* what is trained, with what, and how activations are kept */
     char model[DV_NAME_BYTES];  /* "resnet20" */
     char data[DV_PATH_BYTES];   /* "synthetic" */
-    char method[DV_TEXT_BYTES]; /* "division" */
+    char method[DV_PATH_BYTES]; /* "division" */
     char spill[DV_PATH_BYTES];  /* folder of the file of methods that use one; none: /var/tmp */
     char freeze[DV_TEXT_BYTES]; /* what is not trained, as dv_plan_options has it; none: everything is */
     int precision;              /* of activations: DV_F32 or DV_BF16, a dv_type */

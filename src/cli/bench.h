@@ -35,7 +35,7 @@ enum { BENCH_MOST_BATCH = 1 << 20 };
 
 /* ---- lists --------------------------------------------------------------------------------- */
 
-enum { BENCH_MOST_ITEMS = 16, BENCH_METHODS_BYTES = 512 };
+enum { BENCH_MOST_ITEMS = 16, BENCH_METHODS_BYTES = 8192 };
 
 /* Methods, separated by commas. "none,division:block=8,bits=4" is two of them: "bits=4" is no name of a method and
  * belongs to the one before it. "all" is every method there is, with its defaults. Others are compared with `none`: it

@@ -10,7 +10,7 @@
 #include <string.h>
 
 extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint, dv_method_swap, dv_method_bf16,
-    dv_method_blpa, dv_method_actnn, dv_method_acgc;
+    dv_method_blpa, dv_method_actnn, dv_method_acgc, dv_method_mixed;
 
 static const dv_method_kind *const kinds[] = {
     &dv_method_none, &dv_method_division, &dv_method_checkpoint, &dv_method_swap,
@@ -20,6 +20,13 @@ static const dv_method_kind *const kinds[] = {
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 const dv_method_kind *dv_method_added;
+
+/* Kinds that are no entry of the table: people do not write their texts. */
+static const dv_method_kind *find_unlisted(const char *text, const char **rest) {
+    if (dv_method_added && dv_option_text_names(text, dv_method_added->name, rest))
+        return dv_method_added;
+    return dv_option_text_names(text, dv_method_mixed.name, rest) ? &dv_method_mixed : NULL;
+}
 
 const char *dv_method_name_at(size_t index) {
     return index < KIND_COUNT ? kinds[index]->name : NULL;
@@ -42,10 +49,9 @@ const dv_option *dv_method_option_at(size_t method, size_t index) {
 
 static dv_status find_kind(const char *text, const dv_method_kind **kind, const char **rest, dv_error *error) {
     char known[200] = "";
-    if (dv_method_added && dv_option_text_names(text, dv_method_added->name, rest)) {
-        *kind = dv_method_added;
+    *kind = find_unlisted(text, rest);
+    if (*kind)
         return DV_OK;
-    }
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (dv_option_text_names(text, kinds[i]->name, rest)) {
             *kind = kinds[i];
@@ -64,6 +70,11 @@ dv_status dv_method_parse(const char *text, dv_method *method, dv_error *error) 
     dv_option_table tables[2];
     size_t count = 0;
     DV_TRY(find_kind(text, &made.kind, &rest, error));
+    if (made.kind->takes_text) {
+        made.text = rest ? rest : "";
+        *method = made;
+        return DV_OK;
+    }
     if (made.kind->codec) {
         DV_TRY(dv_codec_parse(made.kind->codec, &made.codec, error));
         tables[count++] =

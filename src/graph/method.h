@@ -14,6 +14,8 @@ typedef struct dv_method {
     const struct dv_method_kind *kind;
     int32_t options[DV_METHOD_MAX_OPTIONS]; /* in the order of the kind's table */
     dv_codec codec;                         /* with its options, if the kind has one */
+    const char *text;                       /* what stands behind the colon, if the kind takes a text; not owned, and
+                                               there as long as the plan is made */
 } dv_method;
 
 /* The backward of a layer, as an observer sees it: once before, when the gradient of the output is complete, and once
@@ -30,6 +32,7 @@ typedef struct dv_method_kind {
     const char *codec;        /* the codec whose options it takes beside its own, or NULL */
     const dv_option *options; /* at most DV_METHOD_MAX_OPTIONS */
     size_t option_count;
+    bool takes_text; /* in place of options */
 
     /* Fills in how the values survive that backward reads (graph/plan.h): keeper, codec, who stores them; and which
      * segments are replayed. */

@@ -31,22 +31,14 @@ typedef struct place {
     int before;
 } place;
 
-static void find_places(const dv_plan *plan, place *places) {
+static void find_places(const dv_plan *plan, const bool *separates, place *places) {
     const dv_graph *graph = plan->graph;
-    int alive = graph->values[graph->input].last_user >= 0;
     for (int i = 0; i < (int)graph->layer_count; i++) {
-        const dv_graph_layer *node = &graph->layers[i];
-        const dv_value_plan *v = &plan->values[node->output];
-        for (size_t k = 0; k < node->layer.input_count; k++) {
-            bool again = false;
-            for (size_t j = 0; j < k; j++)
-                again = again || node->inputs[j] == node->inputs[k];
-            alive -= !again && graph->values[node->inputs[k]].last_user == i;
-        }
-        alive += graph->values[node->output].last_user > i;
+        dv_value output = graph->layers[i].output;
+        const dv_value_plan *v = &plan->values[output];
         bool read = dv_is_read(v->numbers_read) || dv_is_read(v->mask_read);
-        size_t bytes = dv_map_bytes(&graph->values[node->output].map);
-        places[i] = (place){.separates = alive == 1 && graph->values[node->output].last_user > i,
+        size_t bytes = dv_map_bytes(&graph->values[output].map);
+        places[i] = (place){.separates = separates[i],
                             .kept = (read ? bytes : 0) + (plan->layers[i].backward ? dv_plan_saved_bytes(plan, i) : 0),
                             .output = bytes};
     }
@@ -107,14 +99,6 @@ static void cut_best(place *places, int count) {
         places[i].cut = true;
 }
 
-/* The first layer that has a backward: what is frozen before it is not run again. */
-static int first_backward(const dv_plan *plan) {
-    int first = 0;
-    while (first < (int)plan->graph->layer_count && !plan->layers[first].backward)
-        first++;
-    return first;
-}
-
 /* All segments but the last. */
 static void replay_segments(dv_plan *plan, const place *places, int first) {
     for (int i = first; i < (int)plan->graph->layer_count; i++)
@@ -130,16 +114,22 @@ static void keep(dv_plan *plan, dv_value value) {
 
 static dv_status choose(dv_plan *plan, dv_error *error) {
     place *places = calloc(plan->graph->layer_count + 1, sizeof *places);
-    if (!places)
+    bool *separates = calloc(plan->graph->layer_count + 1, sizeof *separates);
+    if (!places || !separates) {
+        free(places);
+        free(separates);
         return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
-    find_places(plan, places);
-    int first = first_backward(plan), count = (int)plan->graph->layer_count - first;
+    }
+    dv_plan_separators(plan, separates);
+    find_places(plan, separates, places);
+    int first = dv_plan_first_backward(plan), count = (int)plan->graph->layer_count - first;
     if (plan->method.options[SEGMENTS] > 0)
         cut_evenly(places + first, count, (size_t)plan->method.options[SEGMENTS]);
     else if (count > 0) /* something has a backward */
         cut_best(places + first, count);
     replay_segments(plan, places, first);
     free(places);
+    free(separates);
     dv_plan_choose(plan, keep);
     return DV_OK;
 }

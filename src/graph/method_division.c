@@ -22,67 +22,6 @@ static const dv_option options[] = {
                .preset = "off"},
 };
 
-/* ---- the graph, as far as it matters here ---------------------------------------------------- */
-
-static const dv_graph_layer *producer_of(const dv_graph *graph, dv_value value) {
-    int producer = graph->values[value].producer;
-    return producer == DV_INPUT ? NULL : &graph->layers[producer];
-}
-
-static bool is_join(const dv_graph_layer *node) {
-    return node && node->layer.kind->joins;
-}
-
-/* A concatenation of values that are not concatenations themselves. */
-static bool is_joined(const dv_graph *graph, dv_value value) {
-    const dv_graph_layer *node = producer_of(graph, value);
-    if (!is_join(node))
-        return false;
-    for (size_t k = 0; k < node->layer.input_count; k++)
-        if (is_join(producer_of(graph, node->inputs[k])))
-            return false;
-    return true;
-}
-
-/* A later layer's backward needs its numbers. */
-static bool is_needed(const dv_plan *plan, dv_value value) {
-    const dv_graph_value *v = &plan->graph->values[value];
-    for (int i = v->producer + 1; i <= v->last_user; i++) {
-        const dv_graph_layer *node = &plan->graph->layers[i];
-        for (size_t k = 0; k < node->layer.input_count; k++)
-            if (node->inputs[k] == value && dv_plan_input_need(plan, i, k) == DV_NEED_NUMBERS)
-                return true;
-    }
-    return false;
-}
-
-/* The batch norm that made the value. One that is frozen does not read its input again: to recompute its output would
- * keep that in the output's place, with twice the bits. */
-static const dv_graph_layer *norm_of(const dv_plan *plan, dv_value value) {
-    const dv_graph_layer *node = producer_of(plan->graph, value);
-    return node && node->layer.kind->normalises && !dv_plan_is_frozen(plan, plan->graph->values[value].producer) ? node
-                                                                                                                 : NULL;
-}
-
-/* A batch norm's output is recomputed from at most so many values: noise and time grow with them. The blocks of a stage
- * of ResNet-18 are such a chain, each adding to what the one before made. */
-enum { MOST_SOURCES = 4 };
-
-/* The values that this one would be recomputed from: what its batch norm normalises (a concatenation counts as one),
- * and those of what it adds. 0 if it must be kept: no batch norm made it, or one behind another; it takes too many, or
- * one that nobody else needs. */
-static int count_sources(const dv_plan *plan, dv_value value) {
-    const dv_graph_layer *norm = norm_of(plan, value);
-    if (!norm || norm_of(plan, norm->inputs[0]))
-        return 0;
-    if (norm->layer.input_count == 1)
-        return 1;
-    int added = count_sources(plan, norm->inputs[1]);
-    if (added == 0 && is_needed(plan, norm->inputs[1]))
-        added = 1;
-    return added > 0 && added < MOST_SOURCES ? added + 1 : 0;
-}
-
 /* ---- codecs ---------------------------------------------------------------------------------- */
 
 static int32_t *bits_of(dv_codec *codec) {
@@ -113,7 +52,7 @@ static dv_codec for_sources(dv_codec codec) {
 
 /* The inputs of a recomputed value: what a batch norm normalises gets the bits of both, through concatenations too. */
 static void strengthen_sources(dv_plan *plan, dv_value value) {
-    const dv_graph_layer *node = producer_of(plan->graph, value);
+    const dv_graph_layer *node = &plan->graph->layers[plan->graph->values[value].producer];
     const dv_codec *of_value = &plan->values[value].codec, source = for_sources(plan->method.codec);
     bool joined_source =
         node->layer.kind->joins && memcmp(of_value->options, source.options, sizeof source.options) == 0;
@@ -123,11 +62,19 @@ static void strengthen_sources(dv_plan *plan, dv_value value) {
             plan->values[node->inputs[k]].codec = source;
 }
 
+/* A batch norm's output is recomputed from at most so many values: noise and time grow with them. The blocks of a stage
+ * of ResNet-18 are such a chain, each adding to what the one before made. */
+enum { MOST_SOURCES = 4 };
+
+static bool is_recomputed(const dv_plan *plan, dv_value value) {
+    return dv_plan_count_sources(plan, value, MOST_SOURCES) > 0;
+}
+
 static void keep(dv_plan *plan, dv_value value) {
     const dv_map *map = &plan->graph->values[value].map;
     bool flat = dv_map_image_elements(map) == map->channels;
     bool norms = plan->method.options[RECOMPUTE] == NORMS;
-    if (is_joined(plan->graph, value) || (!flat && norms && count_sources(plan, value) > 0)) {
+    if (dv_plan_is_joined(plan, value) || (!flat && norms && is_recomputed(plan, value))) {
         dv_plan_keep(plan, value, &dv_keep_recomputed);
         strengthen_sources(plan, value);
     } else if (!flat && plan->method.options[SPILL] == ON && dv_plan_can_spill(plan, value)) {

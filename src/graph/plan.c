@@ -361,6 +361,7 @@ static dv_status make(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_plan_freeze(plan, error));
     DV_TRY(dv_plan_read_optimizer(plan, error));
     DV_TRY(dv_plan_needs(plan, error));
+    plan->method.text = NULL; /* the caller's */
     DV_TRY(dv_schedule_make(plan, error));
     dv_buckets_book(plan);
     plan_permanent(plan);

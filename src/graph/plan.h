@@ -191,12 +191,28 @@ dv_readers dv_readers_of(const dv_value_plan *v);
  * images: all who ask for a value have asked when its turn comes. */
 void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value));
 
+/* recomputable.c: a concatenation of values that are not concatenations themselves. */
+bool dv_plan_is_joined(const dv_plan *plan, dv_value value);
+
+/* The values that this one would be recomputed from: what its batch norm normalises (a concatenation counts as one),
+ * and those of what it adds. 0 if it must be kept: no batch norm made it, or one behind another; it takes more than
+ * `most`, or one that nobody else needs. */
+int dv_plan_count_sources(const dv_plan *plan, dv_value value, int most);
+
 /* Layers first .. last become a segment, whose values can be replayed. To be called for segments in their order, before
  * values get their keepers (keep_replayed.c). */
 void dv_plan_replay(dv_plan *plan, int first, int last);
 
 /* A segment makes the value, and does not end with it. */
 bool dv_plan_can_replay(const dv_plan *plan, dv_value value);
+
+/* separate.c: the first layer that has a backward, the number of layers if none has. What is frozen before it is not
+ * run again. */
+int dv_plan_first_backward(const dv_plan *plan);
+
+/* separates [graph->layer_count]: whether the output of a layer is all that later layers take of it and of those before
+ * it. Segments end there. */
+void dv_plan_separators(const dv_plan *plan, bool *separates);
 
 /* keep_spilled.c: whether a value is worth a file; gives it the keeper `spilled`, of the form of another. */
 bool dv_plan_can_spill(const dv_plan *plan, dv_value value);
