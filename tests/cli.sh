@@ -230,6 +230,23 @@ done
 run plan --model resnet20 --ranks 4 --operations --elsewhere
 prints '*backward conv1 *reduce conv1 *update conv1 *'
 
+# What a step should take on several machines: rows for powers of two, and for the number that was asked for.
+network=(plan --model resnet20 --batch 2 --method none --tune off --threads 1)
+run "${network[@]}" --ranks 6 --bandwidth 10Gb/s --latency 20us
+prints 'measured: *ranks *images *step *transfers *waiting *hidden *images/s *efficiency
+ *1 *2 * 0 us *100%
+ *2 *4 *
+ *4 *8 *
+ *6 *12 *
+ *8 *16 *
+ *1024 *2048 *It scales to *'
+run "${network[@]}" --bandwidth 1.25GB/s --json
+prints '{"model": "resnet20", "batch": 2, *"bandwidth": 1250000000, "latency": *e-05, "scales_to": *"scaling": *{"ranks": 1, *{"ranks": 1024, *}*}'
+run "${network[@]}" --bandwidth 10
+fails 2 "--bandwidth: '10' is not what it takes: give what a machine sends in a second, as 10Gb/s, 100Mb/s or 1.2GB/s"
+run "${network[@]}" --bandwidth 1Gb/s --latency fast
+fails 2 "--latency: 'fast' is not what it takes: give how long a message takes, as 50us or 0.2ms"
+
 # The figures of a plan that does not fit are printed, and it fails; for another machine it does not.
 vast=(plan --model resnet20 --method none --batch 1048576)
 for json in '' --json; do

@@ -68,6 +68,7 @@ cat >bench.jsonl <<'EOL'
 {"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "none", "parameter": null, "batch_noise": 2, "method_noise": 0, "variance_ratio": 0, "mean_ratio": 0}
 {"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "division", "parameter": null, "batch_noise": 2, "method_noise": 0.7, "variance_ratio": 0.1312, "mean_ratio": 1.02}
 {"model": "resnet20", "data": "cifar10:data", "batch": 64, "method": "division", "parameter": "conv1.weight", "batch_noise": 1, "method_noise": 0.7, "variance_ratio": 0.5, "mean_ratio": 1.02}
+{"model": "resnet50", "batch": 32, "method": "division", "precision": "f32", "threads": 2, "batches": 1, "bandwidth": 1250000000, "latency": 5e-05, "scales_to": 2, "scaling": [{"ranks": 1, "step_images": 32, "step_seconds": 4, "compute_seconds": 4, "transfer_seconds": 0, "waiting_seconds": 0, "images_per_second": 8, "efficiency": 1}, {"ranks": 2, "step_images": 64, "step_seconds": 5, "compute_seconds": 4, "transfer_seconds": 2, "waiting_seconds": 1, "images_per_second": 12.8, "efficiency": 0.8}]}
 EOL
 for method in none division; do
     "$DV_PROGRAM" plan --model resnet20 --batch 64 --method "$method" --json --operations >"plan-$method.jsonl"
@@ -76,10 +77,11 @@ run runs/none-1 runs/none-2 runs/division-1 bench.jsonl plan-*.jsonl -o page.htm
 prints ''
 holds page.html 'division: 9.0~MB of activations, 11.0~× less than none, 24.9~MB planned in all, peak not measured' '219~images/s' '0.941~×' \
     'division: 0.131 of the batch&#39;s variance, 141~kB for an image' 'division: accuracy 59.25~%, compression 11.0~×, throughput 0.941~×' \
+    'division, 10 Gb/s, 50 µs, 2 machines: 12.8~images/s' 'division, 10 Gb/s, 50 µs, 2 machines: 80.00~%' \
     'bytes that each layer leaves; 9.0~MB when the forward pass ends' 'division, operation 1, forward bn1: '
 ! grep -q 'there is no data for this figure' page.html || complain "expected all figures"
 ! grep -qF '99.0' page.html || complain "expected the last of two equal benchmarks"
-[[ $(find figures -name '*.svg' | wc -l) == 9 && $(find figures -name '*.csv' | wc -l) == 9 ]] || complain "expected nine figures"
+[[ $(find figures -name '*.svg' | wc -l) == 10 && $(find figures -name '*.csv' | wc -l) == 10 ]] || complain "expected ten figures"
 holds figures/memory.csv 'division,resnet20,64,f32,9025664,11.0139,0.008405804634094238,,24925440,'
 holds figures/accuracy.csv 'division,resnet20 on cifar10,1,59.25,,-1.75,,59.25,59.25,59.25,'
 holds figures/noise.csv 'division,resnet20,cifar10:data,64,141026,0.1312,1.02'

@@ -53,8 +53,11 @@ done >bench.jsonl
 for method in none division checkpoint; do
     "$DV_PROGRAM" plan --model resnet50 --batch 32 --method "$method" --json --operations
 done >plans.jsonl
+for bandwidth in 1 10; do
+    "$DV_PROGRAM" plan --model resnet20 --batch 2 --threads 1 --tune off --bandwidth "${bandwidth}Gb/s" --json
+done >scaling.jsonl
 call="division report"
-"$DV_PROGRAM" report runs/* bench.jsonl plans.jsonl -o page.html --title 'Twelve methods' || complain "expected a page"
+"$DV_PROGRAM" report runs/* bench.jsonl plans.jsonl scaling.jsonl -o page.html --title 'Twelve methods' || complain "expected a page"
 
 # ---- in the browser --------------------------------------------------------------------------
 
@@ -75,7 +78,7 @@ looks() {
     {
         sed '/<\/body>/,$d' page.html
         echo "<script>var expectedBytes = {${expected%, }}, expectedDark = $dark;"
-        echo "var expectedSections = ['radar', 'accuracy', 'memory', 'throughput', 'noise', 'plan', 'schedule', 'accuracy-curves', 'loss-curves'];</script>"
+        echo "var expectedSections = ['radar', 'accuracy', 'memory', 'throughput', 'noise', 'scaling', 'plan', 'schedule', 'accuracy-curves', 'loss-curves'];</script>"
         echo "<script>" && cat "$DV_SOURCE_DIR/tests/report_check.js" && echo "</script></body></html>"
     } >checked.html
     browse "$@" --virtual-time-budget=4000 --dump-dom "file://$PWD/checked.html" >dom.html

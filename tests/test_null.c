@@ -23,6 +23,7 @@
 #include <division/tools/option.h>
 #include <division/tools/picture.h>
 #include <division/tools/report.h>
+#include <division/tools/scaling.h>
 #include <division/train.h>
 #include <division/training.h>
 
@@ -523,6 +524,11 @@ static void json(void **state) {
     refuses(dv_isa_picked(NULL, &error));
     refuses(dv_engine_name(NULL, &error));
     refuses(dv_world_open(60, NULL, &error));
+    refuses(dv_run_time_operations(NULL, NULL, &error));
+    refuses(dv_run_reduce_last(NULL, 1, &error));
+    refuses(dv_world_measure(NULL, NULL, &error));
+    refuses(dv_world_meet(NULL, &error));
+    refuses(dv_scaling_predict(NULL, NULL, NULL, 1, NULL, &error));
     dv_world_close(NULL);
     dv_world_abort(NULL, 1);
 }

@@ -6,9 +6,8 @@
 #include "bench.h"
 
 #include "cli.h"
+#include "examples.h"
 
-#include <division/models.h>
-#include <division/synthetic.h>
 #include <division/tools/json.h>
 #include <division/train.h>
 #include <omp.h>
@@ -18,15 +17,13 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Few examples, over and over: the batch would take memory a second time. */
-enum { EXAMPLES = 8, LINE_BYTES = 64, MOST_STEPS = 1000000 };
+enum { LINE_BYTES = 64, MOST_STEPS = 1000000 };
 
 typedef struct worker {
     dv_graph *graph;
     dv_plan *plan;
     dv_run *run;
-    size_t classes;
-    char *examples[EXAMPLES]; /* images as the run takes them */
+    cli_examples examples;
     uint64_t step;
 } worker;
 
@@ -36,80 +33,20 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* ---- examples ------------------------------------------------------------------------------ */
-
-/* From [0, 16) to [-1, 1), in f32 or, by dropping bits, in bf16. */
-static void convert(const float *from, size_t count, dv_type type, char *to) {
-    for (size_t i = 0; i < count; i++) {
-        float value = from[i] / 8 - 1;
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        if (type == DV_F32)
-            memcpy(to + i * sizeof bits, &bits, sizeof bits);
-        else
-            ((uint16_t *)(void *)to)[i] = (uint16_t)(bits >> 16);
-    }
-}
-
-static int no_memory(void) {
-    return cli_fail("no memory for images: use smaller ones");
-}
-
-static int make_example(const dv_map *map, uint64_t seed, float *values, char **example) {
-    dv_error error;
-    *example = malloc(dv_map_bytes(map));
-    if (*example == NULL)
-        return no_memory();
-    if (dv_synthetic_map(map, seed, values, &error) != DV_OK)
-        return cli_report(&error);
-    convert(values, dv_map_elements(map), map->type, *example);
-    return CLI_SUCCESS;
-}
-
-static int make_examples(worker *w) {
-    dv_map map = *dv_run_input_map(w->run);
-    map.images = 1;
-    float *values = malloc(dv_map_elements(&map) * sizeof *values);
-    if (values == NULL)
-        return no_memory();
-    int code = CLI_SUCCESS;
-    for (int i = 0; i < EXAMPLES && code == CLI_SUCCESS; i++)
-        code = make_example(&map, (uint64_t)i + 1, values, &w->examples[i]);
-    free(values);
-    return code;
-}
-
-/* The next batch: example and label of each image go by its number. */
-static void fill_batch(worker *w) {
-    dv_map one = *dv_run_input_map(w->run);
-    size_t images = one.images;
-    one.images = 1;
-    size_t bytes = dv_map_bytes(&one);
-    char *input = dv_run_input(w->run);
-    int32_t *labels = dv_run_labels(w->run);
-    for (size_t i = 0; i < images; i++) {
-        memcpy(input + i * bytes, w->examples[i % EXAMPLES], bytes);
-        labels[i] = (int32_t)(i % EXAMPLES % w->classes);
-    }
-}
-
 /* ---- training ------------------------------------------------------------------------------ */
 
 static int prepare(worker *w, const bench_network *network) {
-    const dv_model *model;
     dv_error error;
     bench_use_threads(network);
     if (bench_plan(network, &w->graph, &w->plan, &error) != DV_OK)
         return cli_report(&error);
-    if (dv_model_find(network->model, &model, &error) != DV_OK || dv_run_new(w->plan, 1, &w->run, &error) != DV_OK)
+    if (dv_run_new(w->plan, 1, &w->run, &error) != DV_OK)
         return cli_report(&error);
-    w->classes = network->classes > 0 ? (size_t)network->classes : model->classes;
-    return make_examples(w);
+    return cli_examples_make(w->run, &w->examples);
 }
 
 static void release(worker *w) {
-    for (int i = 0; i < EXAMPLES; i++)
-        free(w->examples[i]);
+    cli_examples_free(&w->examples);
     dv_run_free(w->run);
     dv_plan_free(w->plan);
     dv_graph_free(w->graph);
@@ -118,7 +55,7 @@ static void release(worker *w) {
 static dv_status train(worker *w, long steps, dv_error *error) {
     dv_step_result result;
     for (; steps > 0; steps--) {
-        fill_batch(w);
+        cli_examples_fill(&w->examples, w->run);
         const dv_step step = {.batch = w->step, .rate = 0.01, .update = w->step};
         dv_status status = dv_run_train(w->run, &step, &result, error);
         if (status != DV_OK)

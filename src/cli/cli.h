@@ -117,6 +117,7 @@ int cli_data_speed(int argc, char **argv);
 int cli_bench_codec(int argc, char **argv);
 int cli_bench_gradient(int argc, char **argv);
 int cli_bench_memory(int argc, char **argv);
+int cli_bench_ranks(int argc, char **argv);
 int cli_bench_paper(int argc, char **argv);
 int cli_bench_throughput(int argc, char **argv);
 int cli_bench_worker(int argc, char **argv);

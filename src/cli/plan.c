@@ -10,10 +10,13 @@
 
 enum { DETAILS_BYTES = 4096 };
 
+static const char USUAL_LATENCY[] = "50us";
+
 typedef struct plan_settings {
     dv_options options;     /* of the training */
     dv_dataset_shape shape; /* of its data; zeros: the model's own side and classes */
     int elsewhere, operations, json;
+    const char *bandwidth, *latency; /* of the network between machines; NULL: nothing is predicted */
 } plan_settings;
 
 /* "64x56x56". */
@@ -174,6 +177,10 @@ static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands
         {"elsewhere", NULL, "for another machine: what is available here does not matter", CLI_FLAG(&c->elsewhere)},
         {"ranks", "N", "for so many processes that train together: gradients lie in buckets",
          CLI_COUNT(&c->options.ranks, 1, 65536)},
+        {"bandwidth", "RATE",
+         "predict a step of 1 to 1,024 machines that send so much each, as 10Gb/s: a few steps are timed here",
+         CLI_TEXT(&c->bandwidth)},
+        {"latency", "TIME", "... whose messages take so long, as 50us", CLI_TEXT(&c->latency)},
         {"operations", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c->operations)},
         {CLI_JSON, NULL, "print one JSON object", CLI_FLAG(&c->json)},
         CLI_OPTIONS_END,
@@ -184,8 +191,9 @@ static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands
         .command = "plan",
         .operands = "[RECIPE]",
         .summary = "Prints what training a network takes: what each layer keeps for the backward pass, how\n"
-                   "and in how many bytes, then the memory in all. Nothing is run. Ends with 1 if it is more\n"
-                   "than is available. Recipes and options are those of 'division train'; where no data is\n"
+                   "and in how many bytes, then the memory in all. Nothing is run, unless --bandwidth asks for\n"
+                   "a prediction. Ends with 1 if it is more than is available. Recipes and options are those of "
+                   "'division train'; where no data is\n"
                    "named, side and classes are the model's own.\n",
         .details = details,
         .options = table,
@@ -197,7 +205,7 @@ static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands
 
 /* The defaults of a plan without recipe and data: a network as people know it. */
 static plan_settings usual(void) {
-    plan_settings made = {.options = dv_options_default()};
+    plan_settings made = {.options = dv_options_default(), .latency = USUAL_LATENCY};
     (void)dv_options_set(&made.options, "model", "resnet50", NULL);
     (void)dv_options_set(&made.options, "batch", "32", NULL);
     made.options.data[0] = '\0';
@@ -220,7 +228,7 @@ static void look_at_data(plan_settings *c) {
 
 /* Reads the recipe, if there is one, and the command line over it, with the defaults of a training. */
 static int read_training(plan_settings *c, const cli_operands *operands, int argc, char **argv) {
-    *c = (plan_settings){.options = dv_options_default()};
+    *c = (plan_settings){.options = dv_options_default(), .latency = USUAL_LATENCY};
     int code = operands->count > 0 ? cli_read_recipe(operands->at[0], &c->options) : CLI_CONTINUE;
     return code == CLI_CONTINUE ? parse(c, argc, argv, NULL) : code;
 }
@@ -235,5 +243,7 @@ int cli_plan(int argc, char **argv) {
     if (code != CLI_CONTINUE)
         return code;
     look_at_data(&c);
-    return make_and_print(&c);
+    if (c.bandwidth == NULL)
+        return make_and_print(&c);
+    return cli_plan_scaling(&c.options, &c.shape, &(cli_plan_network){c.bandwidth, c.latency, c.json});
 }

@@ -3,10 +3,20 @@
 #define DV_CLI_PLAN_H
 
 #include <division/graph.h>
+#include <division/options.h>
 #include <division/tools/json.h>
 
 /* Prints the schedule of a plan: for people, or as entries of an open JSON object. */
 void cli_print_schedule(const dv_plan *plan);
 void cli_schedule_json(const dv_plan *plan, dv_json *json);
+
+/* The network between machines, as the command line has it. */
+typedef struct cli_plan_network {
+    const char *bandwidth, *latency; /* NULL for bandwidth: none */
+    int as_json;
+} cli_plan_network;
+
+/* Trains a few steps and prints what a step takes on so many machines. Exit codes. */
+int cli_plan_scaling(const dv_options *options, const dv_dataset_shape *shape, const cli_plan_network *network);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "graph/run.h"
 
+#include <division/tools/scaling.h>
 #include <string.h>
 
 dv_status dv_run_join(dv_run *run, dv_world *world, dv_error *error) {
@@ -54,6 +55,16 @@ dv_status dv_run_reduce(dv_run *run, int index, dv_error *error) {
                               bucket->count, &run->reductions[index], error);
 }
 
+dv_status dv_run_reduce_last(dv_run *run, int last, dv_error *error) {
+    DV_NEED(run);
+    if (last && run->plan->options.gradients != DV_GRADIENTS_KEPT)
+        return dv_fail(error, DV_ERROR_ARGUMENT,
+                       "run: gradients are transient, and gone when backward has ended: keep "
+                       "them");
+    run->reduce_last = last != 0;
+    return DV_OK;
+}
+
 dv_status dv_run_reduced(dv_run *run, int index, dv_error *error) {
     const dv_bucket *bucket = &run->plan->buckets[index];
     if (run->reduced[index])
@@ -103,6 +114,8 @@ dv_status dv_run_share_statistics(dv_run *run, dv_error *error) {
 }
 
 dv_status dv_run_end_reductions(dv_run *run, dv_error *error) {
+    for (size_t b = 0; run->reduce_last && !run->now.told.more && b < run->plan->bucket_count; b++)
+        DV_TRY(dv_run_reduce(run, (int)b, error));
     for (size_t b = 0; !run->now.told.more && b < run->plan->bucket_count; b++)
         DV_TRY(dv_run_reduced(run, (int)b, error));
     if (!shares_statistics(run))

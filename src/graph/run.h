@@ -56,6 +56,8 @@ struct dv_run {
     dv_pending *reductions;  /* [bucket_count] under way */
     bool *reduced;           /* [bucket_count]: waited for */
     dv_pending shared_statistics;
+    bool reduce_last;       /* gradients travel when backward has ended: for measurements */
+    double *seconds;        /* [operation_count]: what each took is added there; the caller's, or NULL */
     dv_run_parameter state; /* the method's; data is NULL without */
     size_t parameter_count;
     dv_run_parameter *parameters;

@@ -1,4 +1,5 @@
 /* A step: one loop over the plan's schedule. Nothing is allocated in it. */
+#include "base/clock.h"
 #include "base/status.h"
 #include "graph/run.h"
 
@@ -121,7 +122,7 @@ static dv_status backward(dv_run *run, int i, const dv_under_way *now, dv_error 
 }
 
 static dv_status reduce(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
-    return now->told.more ? DV_OK : dv_run_reduce(run, run->plan->layers[i].bucket, error);
+    return now->told.more || run->reduce_last ? DV_OK : dv_run_reduce(run, run->plan->layers[i].bucket, error);
 }
 
 static dv_status update(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
@@ -175,15 +176,23 @@ static dv_status begin(dv_run *run, dv_error *error) {
     return store(run, images, to_store(run, images, DV_INPUT, &run->now), error);
 }
 
-dv_status dv_run_operations(dv_run *run, int first, int last, dv_error *error) {
+/* Does one operation. Its time is noted, if somebody wants to know. */
+static dv_status operate(dv_run *run, int p, dv_error *error) {
     const dv_plan *plan = run->plan;
-    if (first == 0)
+    const dv_operation *operation = &plan->operations[p];
+    double begun = run->seconds ? dv_now() : 0;
+    if (p == 0)
         DV_TRY(begin(run, error));
-    for (int p = first; p < last; p++) {
-        const dv_operation *operation = &plan->operations[p];
-        DV_TRY(dv_guard_enter(run->guard, p, error));
-        DV_TRY(perform[operation->kind](run, operation->index, &run->now, error));
-        DV_TRY(dv_guard_leave(run->guard, operation_name(plan, operation), error));
-    }
+    DV_TRY(dv_guard_enter(run->guard, p, error));
+    DV_TRY(perform[operation->kind](run, operation->index, &run->now, error));
+    DV_TRY(dv_guard_leave(run->guard, operation_name(plan, operation), error));
+    if (run->seconds)
+        run->seconds[p] += dv_now() - begun;
+    return DV_OK;
+}
+
+dv_status dv_run_operations(dv_run *run, int first, int last, dv_error *error) {
+    for (int p = first; p < last; p++)
+        DV_TRY(operate(run, p, error));
     return DV_OK;
 }

@@ -1,6 +1,7 @@
 /* Waiting, agreeing, and the thread that moves transfers along. */
 #include "parallel/world.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 
 #include <pthread.h>
@@ -35,12 +36,6 @@ struct dv_world {
     bool quit;
     dv_pending *first; /* of those under way */
 };
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void sleep_for(long nanoseconds) {
     nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
@@ -145,7 +140,7 @@ static dv_status fail_of_engine(const char *text, const char *what, dv_error *er
 
 dv_status dv_world_wait(dv_world *world, dv_pending *pending, const char *what, dv_error *error) {
     char text[DV_ENGINE_TEXT_BYTES] = "";
-    double begun = now();
+    double begun = dv_now();
     for (long looks = 0;; looks++) {
         pthread_mutex_lock(&world->mutex);
         int code = look(world, pending, text);
@@ -155,14 +150,14 @@ dv_status dv_world_wait(dv_world *world, dv_pending *pending, const char *what, 
             return fail_of_engine(text, what, error);
         if (ended)
             break;
-        if (now() - begun > world->timeout)
+        if (dv_now() - begun > world->timeout)
             return lose_patience(world, what, error);
         if (looks < EAGER)
             sched_yield();
         else
             sleep_for(NANOSECONDS_ASLEEP);
     }
-    world->waited += now() - begun;
+    world->waited += dv_now() - begun;
     return DV_OK;
 }
 

@@ -53,6 +53,9 @@ void dv_report_data_free(dv_report_data *data) {
         free(data->plans[i].layers);
         free(data->plans[i].schedule);
     }
+    for (size_t i = 0; i < data->scaling_count; i++)
+        free(data->scalings[i].rows);
+    free(data->scalings);
     free(data->runs);
     free(data->groups);
     free(data->lines);

@@ -57,6 +57,7 @@ typedef struct dv_bench_line {
     double batch, activation_bytes, planned_bytes, peak_bytes, activation_ratio, measured;
     double images_per_second, relative;
     double variance_ratio, mean_ratio, batch_noise, method_noise;
+    double bandwidth, latency; /* of a prediction */
 } dv_bench_line;
 
 typedef struct dv_plan_layer {
@@ -79,6 +80,19 @@ typedef struct dv_plan_text {
     size_t schedule_count;
 } dv_plan_text;
 
+/* One number of ranks in a prediction. */
+typedef struct dv_scaling_row {
+    double ranks, step_seconds, transfer_seconds, waiting_seconds, images_per_second, efficiency;
+} dv_scaling_row;
+
+/* What `division plan --bandwidth --json` printed: a network of machines. */
+typedef struct dv_scaling_text {
+    char model[DV_NAME_TEXT], method[DV_NAME_TEXT], precision[DV_NAME_TEXT];
+    double batch, bandwidth, latency; /* bytes a second, seconds */
+    dv_scaling_row *rows;             /* owned */
+    size_t row_count;
+} dv_scaling_text;
+
 typedef struct dv_report_data {
     dv_run_folder *runs;
     size_t run_count;
@@ -88,6 +102,8 @@ typedef struct dv_report_data {
     size_t line_count;
     dv_plan_text *plans;
     size_t plan_count;
+    dv_scaling_text *scalings;
+    size_t scaling_count;
     char **inputs; /* paths as they were given */
     size_t input_count;
     char **notes; /* what is to be said of the inputs */

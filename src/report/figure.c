@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const dv_figure *const figures[] = {
-    &dv_figure_radar, &dv_figure_accuracy, &dv_figure_memory,          &dv_figure_throughput,  &dv_figure_noise,
-    &dv_figure_plan,  &dv_figure_schedule, &dv_figure_accuracy_curves, &dv_figure_loss_curves,
+    &dv_figure_radar,   &dv_figure_accuracy, &dv_figure_memory,   &dv_figure_throughput,      &dv_figure_noise,
+    &dv_figure_scaling, &dv_figure_plan,     &dv_figure_schedule, &dv_figure_accuracy_curves, &dv_figure_loss_curves,
 };
 
 const dv_figure *dv_figure_at(size_t index) {

@@ -23,7 +23,7 @@ typedef struct dv_figure {
 const dv_figure *dv_figure_at(size_t index);
 
 extern const dv_figure dv_figure_accuracy_curves, dv_figure_loss_curves, dv_figure_accuracy, dv_figure_memory,
-    dv_figure_throughput, dv_figure_plan, dv_figure_schedule, dv_figure_noise, dv_figure_radar;
+    dv_figure_throughput, dv_figure_scaling, dv_figure_plan, dv_figure_schedule, dv_figure_noise, dv_figure_radar;
 
 /* ---- grounds: networks and data that methods are compared on --------------------------------- */
 

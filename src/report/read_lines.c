@@ -28,6 +28,8 @@ static const dv_record_field line_fields[] = {
     DV_RECORD_NUMBER(dv_bench_line, mean_ratio),
     DV_RECORD_NUMBER(dv_bench_line, batch_noise),
     DV_RECORD_NUMBER(dv_bench_line, method_noise),
+    DV_RECORD_NUMBER(dv_bench_line, bandwidth),
+    DV_RECORD_NUMBER(dv_bench_line, latency),
     DV_RECORD_END,
 };
 
@@ -49,10 +51,21 @@ static const dv_record_field step_fields[] = {
     DV_RECORD_END,
 };
 
-/* A line as it is read: a benchmark's, or with arrays a plan. */
+static const dv_record_field row_fields[] = {
+    DV_RECORD_NUMBER(dv_scaling_row, ranks),
+    DV_RECORD_NUMBER(dv_scaling_row, step_seconds),
+    DV_RECORD_NUMBER(dv_scaling_row, transfer_seconds),
+    DV_RECORD_NUMBER(dv_scaling_row, waiting_seconds),
+    DV_RECORD_NUMBER(dv_scaling_row, images_per_second),
+    DV_RECORD_NUMBER(dv_scaling_row, efficiency),
+    DV_RECORD_END,
+};
+
+/* A line as it is read: a benchmark's, or with arrays a plan or a prediction. */
 typedef struct object {
     dv_bench_line line;
-    dv_plan_text plan; /* its two arrays alone */
+    dv_plan_text plan;       /* its two arrays alone */
+    dv_scaling_text scaling; /* its array alone */
 } object;
 
 /* ---- arrays of a plan ---------------------------------------------------------------------- */
@@ -76,6 +89,8 @@ static dv_status read_field(object *of, dv_json_cursor *json, const char *key, d
         return read_array(json, layer_fields, sizeof *plan->layers, &plan->layers, &plan->layer_count, error);
     if (strcmp(key, "schedule") == 0)
         return read_array(json, step_fields, sizeof *plan->schedule, &plan->schedule, &plan->schedule_count, error);
+    if (strcmp(key, "scaling") == 0)
+        return read_array(json, row_fields, sizeof *of->scaling.rows, &of->scaling.rows, &of->scaling.row_count, error);
     dv_record_read_field(json, key, line_fields, &of->line);
     return DV_OK;
 }
@@ -145,6 +160,40 @@ static dv_status add_plan(dv_report_data *data, object *of, dv_error *error) {
     return dv_report_method(data, added->method, error);
 }
 
+/* Rows must have what is drawn on axes with logarithms. */
+static bool can_be_drawn(const dv_scaling_text *scaling) {
+    for (size_t i = 0; i < scaling->row_count; i++)
+        if (!(scaling->rows[i].ranks >= 1) || !(scaling->rows[i].images_per_second > 0))
+            return false;
+    return true;
+}
+
+static dv_status add_scaling(dv_report_data *data, object *of, dv_error *error) {
+    if (!can_be_drawn(&of->scaling) || of->line.model[0] == '\0' || !(of->line.bandwidth > 0))
+        return dv_fail(error, DV_ERROR_FORMAT,
+                       "a prediction without model, bandwidth, ranks or images per second: give what 'division plan "
+                       "--bandwidth' prints with --json");
+    dv_scaling_text *added = dv_report_more(&data->scalings, data->scaling_count, sizeof *added);
+    if (added == NULL)
+        return dv_report_no_memory(error);
+    *added = of->scaling;
+    of->scaling = (dv_scaling_text){0};
+    memcpy(added->model, of->line.model, sizeof added->model);
+    memcpy(added->method, of->line.method, sizeof added->method);
+    memcpy(added->precision, of->line.precision, sizeof added->precision);
+    added->batch = of->line.batch;
+    added->bandwidth = of->line.bandwidth;
+    added->latency = of->line.latency;
+    data->scaling_count++;
+    return DV_OK;
+}
+
+static dv_status add(dv_report_data *data, object *of, dv_error *error) {
+    if (of->plan.layer_count > 0)
+        return add_plan(data, of, error);
+    return (of->scaling.row_count > 0 ? add_scaling : add_line)(data, of, error);
+}
+
 /* A file that is being read. */
 typedef struct lines_of {
     dv_report_data *data;
@@ -157,7 +206,8 @@ static dv_status read_line(void *context, dv_json_cursor *json, dv_error *error)
     file->lines++;
     dv_status status = read_object(&of, json, error);
     if (status == DV_OK && json->problem == NULL)
-        status = (of.plan.layer_count > 0 ? add_plan : add_line)(file->data, &of, error);
+        status = add(file->data, &of, error);
+    free(of.scaling.rows);
     free(of.plan.layers);
     free(of.plan.schedule);
     return status;

@@ -2,11 +2,12 @@
 #ifndef DV_TRAIN_LOOP_H
 #define DV_TRAIN_LOOP_H
 
+#include "base/clock.h"
+
 #include <division/train.h>
 
 #include <math.h>
 #include <stdbool.h>
-#include <time.h>
 
 /* Sums over images. */
 typedef struct dv_tally {
@@ -28,12 +29,6 @@ static inline double dv_mean(double sum, uint64_t images) {
 
 static inline double dv_percent(uint64_t correct, uint64_t images) {
     return 100.0 * dv_mean((double)correct, images);
-}
-
-static inline double dv_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static inline bool dv_stop_asked(const dv_train_callbacks *callbacks) {
