@@ -5,6 +5,7 @@ static const cli_command benchmarks[] = {
     {"codec", "encode and decode next to memcpy, over the maps of real networks", cli_bench_codec},
     {"memory", "what training a network takes, with each method", cli_bench_memory},
     {"throughput", "images per second of training a network, with each method", cli_bench_throughput},
+    {"ranks", "what processes that train together lose to the network", cli_bench_ranks},
     {"gradient", "the noise that methods put into the gradient", cli_bench_gradient},
     {"paper", "the paper's evaluation: all that follows, and a page", cli_bench_paper},
     {"paper-memory", "ResNet-50 and WRN-50-2 with batches of 64 to 512, ResNet-164", cli_bench_paper},
