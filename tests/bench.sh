@@ -122,6 +122,13 @@ resumes() { # COMMAND FIGURE
 }
 resumes memory activation_bytes
 resumes throughput images_per_second
+
+# A line from a plan alone is measured once memory allows it, and only then.
+for limit in 0.001 0.001 0 0; do
+    run memory --model resnet20 --batch 2 --methods none --memory "$limit" --out plans.jsonl --json
+done
+[[ $code == 0 && $(value measured 1) == true && $(grep -o '"measured": [a-z]*' plans.jsonl | tr -d '\n') == '"measured": false"measured": true' ]] ||
+    complain "expected a line of a plan, and one of a measurement"
 printf 'no lines' >other
 run memory --model resnet20 --batch 2 --out other
 fails 1 'other is no file of a benchmark'"'"'s lines: give another one with --out'

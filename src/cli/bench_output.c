@@ -85,14 +85,14 @@ void bench_output_close(bench_output *output) {
 /* ---- lines --------------------------------------------------------------------------------- */
 
 const char *bench_output_find(const bench_output *output, const char *head) {
-    const char *line = output->text;
-    while (line != NULL && *line != '\0') {
+    const char *found = NULL;
+    for (const char *line = output->text; line != NULL && *line != '\0';) {
         if (strncmp(line, head, strlen(head)) == 0)
-            return line;
+            found = line;
         line = strchr(line, '\n');
         line += line != NULL;
     }
-    return NULL;
+    return found;
 }
 
 int bench_output_add(bench_output *output, const char *line) {

@@ -222,7 +222,7 @@ static int make_report(const bench_session *session) {
 static void tell_estimate(const bench_session *session, const char *preset, double seconds) {
     int known = 0;
     for (int i = 0; i < session->count; i++)
-        known += session->jobs[i].kind->known(&session->jobs[i]);
+        known += session->jobs[i].kind->known(session, &session->jobs[i]);
     unsigned minutes = (unsigned)(seconds / 60 + 0.5);
     fprintf(stderr, "%s: %d of %d are in %s already; the rest takes about %u:%02u hours on this machine\n", preset,
             known, session->count, paper.out, minutes / 60, minutes % 60);

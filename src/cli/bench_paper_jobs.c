@@ -103,7 +103,8 @@ static int epochs_done(const char *run) {
     return lines;
 }
 
-static int training_known(const bench_job *job) {
+static int training_known(const bench_session *session, const bench_job *job) {
+    (void)session;
     char path[PAPER_PATH_BYTES], name[PAPER_PATH_BYTES + 16], line[BENCH_LINE_BYTES] = "";
     paper_run_path(job->what, job->number, path);
     snprintf(name, sizeof name, "%s/%s", path, DV_FOLDER_SUMMARY);

@@ -50,7 +50,8 @@ const char *bench_find_line(const bench_job *job) {
     return bench_find_line_of(job, &job->network);
 }
 
-int bench_known_line(const bench_job *job) {
+int bench_known_line(const bench_session *session, const bench_job *job) {
+    (void)session;
     return job->kind->find(job) != NULL;
 }
 
@@ -144,7 +145,7 @@ int bench_session_estimate(bench_session *session, double *seconds) {
     for (int i = 0; i < session->count && code == CLI_SUCCESS; i++) {
         bench_job *job = &session->jobs[i];
         double per_image = 0;
-        if (job->kind->known(job) || job->kind->seconds(session, job, 1) <= 0)
+        if (job->kind->known(session, job) || job->kind->seconds(session, job, 1) <= 0)
             continue;
         code = pace_of(&job->network, known, &count, &per_image);
         job->seconds = START_SECONDS + job->kind->seconds(session, job, per_image);
@@ -166,7 +167,7 @@ static progress begin_progress(bench_session *session) {
         bench_job *job = &session->jobs[i];
         if (job->seconds <= 0)
             job->seconds = job->kind->seconds(session, job, 1);
-        p.left += job->kind->known(job) ? 0 : job->seconds;
+        p.left += job->kind->known(session, job) ? 0 : job->seconds;
     }
     return p;
 }
@@ -224,7 +225,7 @@ int bench_session_run(bench_session *session) {
     int code = CLI_SUCCESS;
     for (int i = 0; i < session->count && code == CLI_SUCCESS; i++) {
         const bench_job *job = &session->jobs[i];
-        if (!job->kind->known(job))
+        if (!job->kind->known(session, job))
             code = do_job(session, &p, i);
         if (code == CLI_SUCCESS && job->kind->find != NULL)
             show_line(session, i, job->kind->find(job));

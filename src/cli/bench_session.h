@@ -25,7 +25,7 @@ typedef struct bench_output {
 int bench_output_open(bench_output *output, const char *path);
 void bench_output_close(bench_output *output);
 
-/* The line that begins with `head`, or NULL. */
+/* The last line that begins with `head`, or NULL. */
 const char *bench_output_find(const bench_output *output, const char *head);
 
 /* Adds a line, without its newline. It is in the file before this returns. */
@@ -43,7 +43,7 @@ typedef struct bench_job bench_job;
 /* What a benchmark does with a job. */
 typedef struct bench_kind {
     /* Whether it is done already; its line, if it has one and it is there. */
-    int (*known)(const bench_job *job);
+    int (*known)(const bench_session *session, const bench_job *job);
     const char *(*find)(const bench_job *job);
     /* Seconds that it takes, if an image takes so many; 0: nothing is run for it. */
     double (*seconds)(const bench_session *session, const bench_job *job, double per_image);
@@ -98,7 +98,7 @@ int bench_session_run(bench_session *session);
 /* The beginning of a line: opens the object. By it and the key behind it a line is found: of a job, or of a job's
  * benchmark for another network. */
 void bench_line_begin(dv_json *json, const bench_network *network);
-int bench_known_line(const bench_job *job);
+int bench_known_line(const bench_session *session, const bench_job *job);
 const char *bench_find_line(const bench_job *job);
 const char *bench_find_line_of(const bench_job *job, const bench_network *network);
 
