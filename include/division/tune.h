@@ -67,7 +67,8 @@ typedef struct dv_pass_candidate {
 
 enum { DV_PASS_TEXT_BYTES = 256, DV_PASS_MOST_CANDIDATES = 8 };
 
-/* One direction of one shape of convolution, which several layers may have. */
+/* One direction of one shape of convolution, which several layers may have; or that of one layer, which works while
+ * memory is crowded and so has a choice of its own. */
 typedef struct dv_pass_row {
     char text[DV_PASS_TEXT_BYTES]; /* "forward f32 threads 2 images 8 ..." */
     const char *first_layer;       /* that has it; the graph's. NULL: none has it any more */

@@ -85,32 +85,71 @@ static void economise(dv_choice *choice) {
     choice->maker = dv_choice_fastest(choice, choice->bytes[choice->expected]);
 }
 
-static size_t bytes_at(const dv_plan *plan, int at) {
+/* Bytes that are alive at a moment of which one lies above `most`; 0 if none does. */
+static size_t bytes_of_high(const dv_plan *plan, int at, size_t most) {
     size_t bytes = 0;
-    for (size_t i = 0; i < plan->piece_count; i++)
-        if (plan->pieces[i].first <= at && at <= plan->pieces[i].last)
-            bytes += plan->pieces[i].bytes;
-    return bytes;
+    bool high = false;
+    for (size_t i = 0; i < plan->piece_count; i++) {
+        const dv_piece *piece = &plan->pieces[i];
+        if (piece->first > at || at > piece->last)
+            continue;
+        bytes += piece->bytes;
+        high = high || piece->offset + piece->bytes > most;
+    }
+    return high ? bytes : 0;
 }
 
-/* Economises in the layers that work while there is more than `most` bytes. Whether there were any. */
-static bool economise_where_crowded(dv_graph *graph, const dv_plan *plan, size_t most) {
-    bool changed = false;
+/* ... at the moments at which a pass of a layer runs, if it takes more than the expected one. */
+static size_t bytes_of_pass(const dv_plan *plan, size_t layer, const dv_choice *choice, size_t most) {
+    const dv_layer_plan *at = &plan->layers[layer];
+    if (!takes_more(choice))
+        return 0;
+    if (!dv_pass_is_forward(choice->kind))
+        return bytes_of_high(plan, at->backward_at, most);
+    size_t first = bytes_of_high(plan, at->forward_at, most), again = bytes_of_high(plan, at->replay_at, most);
+    return first > again ? first : again;
+}
+
+/* Gives a pass of a layer a choice of its own, and economises there: other layers of the same shape, which work while
+ * there is room, stay as fast as they are. */
+static dv_status economise_here(dv_graph *graph, size_t layer, dv_choice *choice, dv_error *error) {
+    dv_choices *choices = &graph->choices;
+    int own = (int)(choice - choices->at);
+    if (!choice->layer) {
+        dv_status status = dv_choices_part(choices, own, graph->layers[layer].layer.name, &own, error);
+        if (status != DV_OK && status != DV_ERROR_UNSUPPORTED) /* a name that no file holds: all layers economise */
+            return status;
+    }
+    economise(&choices->at[own]);
+    return DV_OK;
+}
+
+static size_t most_crowded(const dv_graph *graph, const dv_plan *plan, size_t most) {
+    size_t largest = 0, runs;
     for (size_t i = 0; i < graph->layer_count; i++) {
-        const dv_layer_plan *layer = &plan->layers[i];
-        if (!graph->layers[i].layer.kind->pass ||
-            (bytes_at(plan, layer->forward_at) <= most &&
-             (layer->backward_at < 0 || bytes_at(plan, layer->backward_at) <= most)))
-            continue;
+        const dv_choice *choice;
+        for (int p = 0; (choice = choice_of(graph, i, p, &runs)); p++) {
+            size_t bytes = bytes_of_pass(plan, i, choice, most);
+            largest = bytes > largest ? bytes : largest;
+        }
+    }
+    return largest;
+}
+
+/* Economises in the passes that run while more than `most` bytes are alive; or, where the gaps between pieces are what
+ * is too much, while the most are. `changed` becomes true if there are any. */
+static dv_status economise_where_crowded(dv_graph *graph, const dv_plan *plan, size_t most, bool *changed,
+                                         dv_error *error) {
+    size_t largest = most_crowded(graph, plan, most), least = largest > most ? most + 1 : largest, runs;
+    for (size_t i = 0; largest && i < graph->layer_count; i++) {
         dv_choice *choice;
-        size_t runs;
         for (int p = 0; (choice = choice_of(graph, i, p, &runs)); p++)
-            if (takes_more(choice)) {
-                economise(choice);
-                changed = true;
+            if (bytes_of_pass(plan, i, choice, most) >= least) {
+                DV_TRY(economise_here(graph, i, choice, error));
+                *changed = true;
             }
     }
-    return changed;
+    return DV_OK;
 }
 
 /* ... or else in the pass that has taken the most more. */
@@ -136,9 +175,14 @@ static dv_status stay_within(dv_graph *graph, const dv_plan_options *options, si
         dv_plan *plan;
         DV_TRY(make_passes_again(graph, error));
         DV_TRY(dv_plan_new(graph, options, &plan, error));
-        changed = dv_plan_totals(plan).planned > most &&
-                  (economise_where_crowded(graph, plan, most) || economise_most(&graph->choices));
+        dv_status status = DV_OK;
+        bool too_large = dv_plan_totals(plan).planned > most;
+        changed = false;
+        if (too_large)
+            status = economise_where_crowded(graph, plan, most, &changed, error);
         dv_plan_free(plan);
+        DV_TRY(status);
+        changed = changed || (too_large && economise_most(&graph->choices));
     }
     return DV_OK;
 }
@@ -171,7 +215,7 @@ static dv_status choose_fastest(dv_choices *choices, const dv_tune_options *tune
     size_t found;
     bool cached = dv_choices_cache_path(path, sizeof path);
     if (cached && tune->mode == DV_TUNE_CACHE)
-        dv_choices_read(choices, path, false, &found);
+        DV_TRY(dv_choices_read(choices, path, false, &found, error));
     DV_TRY(measure(choices, tune->everything ? 1 : 2, measured, error));
     for (size_t i = 0; i < choices->count; i++)
         choices->at[i].maker = dv_choice_fastest(&choices->at[i], SIZE_MAX);
@@ -184,8 +228,9 @@ static dv_status choose(dv_graph *graph, const dv_plan_options *options, const d
                         dv_error *error) {
     dv_choices *choices = &graph->choices;
     size_t most = SIZE_MAX, kept = 0;
+    dv_choices_unite(choices);
     if (tune->kept)
-        dv_choices_read(choices, tune->kept, true, &kept);
+        DV_TRY(dv_choices_read(choices, tune->kept, true, &kept, error));
     if (kept > 0) /* a training goes on with what it had, and nothing else */
         return make_passes_again(graph, error);
     if (options && !tune->prefer_speed)

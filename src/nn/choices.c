@@ -32,27 +32,72 @@ static bool make_room(dv_choices *choices) {
     return true;
 }
 
-dv_status dv_choices_note(dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape, int *index,
-                          dv_error *error) {
-    int threads = omp_get_max_threads(), expected = dv_pass_expected(kind, shape);
-    size_t i = 0;
-    while (i < choices->count && (choices->at[i].kind != kind || choices->at[i].threads != threads ||
-                                  !same_shape(&choices->at[i].shape, shape)))
-        i++;
-    if (i == choices->count) {
-        if (!make_room(choices))
-            return dv_fail(error, DV_ERROR_MEMORY, "no memory for the choice of a convolution's pass");
-        choices->at[choices->count++] =
-            (dv_choice){.kind = kind, .shape = *shape, .threads = threads, .maker = expected, .expected = expected};
-    }
-    *index = (int)i;
+static dv_status no_memory(dv_error *error) {
+    return dv_fail(error, DV_ERROR_MEMORY, "no memory for the choice of a convolution's pass");
+}
+
+static dv_status add(dv_choices *choices, const dv_choice *choice, int *index, dv_error *error) {
+    if (!make_room(choices))
+        return no_memory(error);
+    *index = (int)choices->count;
+    choices->at[choices->count++] = *choice;
     return DV_OK;
 }
 
+/* The choice of a layer, or with NULL that of all others; negative: there is none. */
+static int find(const dv_choices *choices, const dv_choice *like, const char *layer) {
+    for (size_t i = 0; i < choices->count; i++) {
+        const dv_choice *at = &choices->at[i];
+        bool same_layer = layer ? at->layer && strcmp(at->layer, layer) == 0 : !at->layer;
+        if (same_layer && at->kind == like->kind && at->threads == like->threads &&
+            same_shape(&at->shape, &like->shape))
+            return (int)i;
+    }
+    return -1;
+}
+
+dv_status dv_choices_note(dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape, const char *layer,
+                          int *index, dv_error *error) {
+    int expected = dv_pass_expected(kind, shape);
+    const dv_choice made = {
+        .kind = kind, .shape = *shape, .threads = omp_get_max_threads(), .maker = expected, .expected = expected};
+    *index = find(choices, &made, layer);
+    if (*index < 0)
+        *index = find(choices, &made, NULL);
+    return *index < 0 ? add(choices, &made, index, error) : DV_OK;
+}
+
+/* ---- choices of single layers ---------------------------------------------------------------- */
+
+dv_status dv_choices_part(dv_choices *choices, int index, const char *layer, int *own, dv_error *error) {
+    if (strpbrk(layer, ":\n"))
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "%s: such a name can't be written to a file of choices", layer);
+    dv_choice made = choices->at[index];
+    made.layer = strdup(layer);
+    dv_status status = made.layer ? add(choices, &made, own, error) : no_memory(error);
+    if (status != DV_OK)
+        free(made.layer);
+    return status;
+}
+
+void dv_choices_unite(dv_choices *choices) {
+    size_t count = 0;
+    for (size_t i = 0; i < choices->count; i++) {
+        if (choices->at[i].layer)
+            free(choices->at[i].layer);
+        else
+            choices->at[count++] = choices->at[i];
+    }
+    choices->count = count;
+}
+
 void dv_choices_free(dv_choices *choices) {
+    dv_choices_unite(choices);
     free(choices->at);
     *choices = (dv_choices){0};
 }
+
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 int dv_choice_candidates(const dv_choice *choice) {
     int count = 0;

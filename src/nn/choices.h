@@ -17,6 +17,7 @@ typedef struct dv_choice {
     dv_pass_kind kind;
     dv_convolution_shape shape;
     int threads;
+    char *layer;                    /* the one layer that it is for; NULL: for all that have none of their own */
     int maker;                      /* index of dv_pass_makers: who computes it */
     int expected;                   /* ... and who does where nothing was measured */
     double seconds[DV_PASS_MAKERS]; /* of packing weights and a run; 0: not measured, or it does not suit */
@@ -28,9 +29,15 @@ typedef struct dv_choices {
     size_t count, capacity;
 } dv_choices;
 
-/* The number of the choice for a pass, which is added with the expected maker if there is none. */
-dv_status dv_choices_note(dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape, int *index,
-                          dv_error *error);
+/* The number of the choice for a layer's pass, which is added with the expected maker if there is none. */
+dv_status dv_choices_note(dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape, const char *layer,
+                          int *index, dv_error *error);
+
+/* Gives a layer a choice of its own, a copy of number `index`, and its number to `own`. DV_ERROR_UNSUPPORTED: a file
+ * can't hold the layer's name. */
+dv_status dv_choices_part(dv_choices *choices, int index, const char *layer, int *own, dv_error *error);
+void dv_choices_unite(dv_choices *choices); /* takes all of these back; passes are to be made again */
+
 void dv_choices_free(dv_choices *choices); /* what it owns */
 
 /* Times the makers of a choice that have not been. Where only the expected one suits there is nothing to measure. */
@@ -54,9 +61,9 @@ const char *dv_choice_text(const dv_choice *choice, char text[DV_CHOICE_TEXT_BYT
 /* Where the user's choices for this processor, instruction set and these libraries are; false if there is no place. */
 bool dv_choices_cache_path(char *path, size_t bytes);
 
-/* Takes what a file says about these choices: times, and with `makers` also who computes them, which `found` counts. A
- * file that is not there, damaged, or of another processor says nothing. */
-void dv_choices_read(dv_choices *choices, const char *path, bool makers, size_t *found);
+/* Takes what a file says about these choices, which `found` counts: times, and with `makers` also who computes them,
+ * and choices of single layers. A file that is not there, damaged, or of another processor says nothing. */
+dv_status dv_choices_read(dv_choices *choices, const char *path, bool makers, size_t *found, dv_error *error);
 
 /* Writes them to a file, behind the lines for other choices that it has. Its folder is made. */
 dv_status dv_choices_write(const dv_choices *choices, const char *path, dv_error *error);

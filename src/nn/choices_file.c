@@ -2,7 +2,8 @@
  *
  *     forward f32 threads 2 images 8 ...: winograd: winograd 0.00123 4194304, onednn 0.00167 0
  *
- * its text, who computes it, and of each maker the seconds and bytes that were measured. */
+ * its text, who computes it, and of each maker the seconds and bytes that were measured. The text of a choice for one
+ * layer goes on: " in layer1.0.conv2". */
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -61,16 +62,17 @@ static int maker_named(const char *name, size_t length) {
     return -1;
 }
 
-/* Where the line of a choice goes on behind its text; NULL if there is none. */
-static const char *find_line(const char *text, const dv_choice *choice) {
+static const char *next_line(const char *line) {
+    const char *end = strchr(line, '\n');
+    return end ? end + 1 : NULL;
+}
+
+/* Where a line goes on behind the text of a choice and `then`; NULL if it does not begin so. */
+static const char *behind_text(const char *line, const dv_choice *choice, const char *then) {
     char key[DV_CHOICE_TEXT_BYTES];
     size_t length = strlen(dv_choice_text(choice, key));
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, length) == 0 && line[length] == ':' && line[length + 1] == ' ')
-            return line + length + 2;
-    }
-    return NULL;
+    bool begins = strncmp(line, key, length) == 0 && strncmp(line + length, then, strlen(then)) == 0;
+    return begins ? line + length + strlen(then) : NULL;
 }
 
 /* " winograd 0.00123 4194304": a maker's seconds and bytes. Where the text goes on, or NULL if it is not of this form.
@@ -123,27 +125,66 @@ static char *read_file(const char *path) {
     return NULL;
 }
 
-void dv_choices_read(dv_choices *choices, const char *path, bool makers, size_t *found) {
+/* The first line of a choice that is one: times, and with `makers` who computes it. */
+static void read_choice(dv_choice *choice, const char *text, bool makers, size_t *found) {
+    int before = choice->maker;
+    for (const char *line = text; line; line = next_line(line)) {
+        const char *rest = behind_text(line, choice, ": ");
+        if (!rest)
+            continue;
+        *found += read_line(rest, choice);
+        break;
+    }
+    if (!makers)
+        choice->maker = before;
+}
+
+/* "layer1.0.conv2: onednn: ...": gives a layer its own choice, if the line says anything. */
+static dv_status read_own(dv_choices *choices, int index, const char *text, size_t *found, dv_error *error) {
+    size_t length = strcspn(text, ":\n");
+    dv_choice read = choices->at[index];
+    int own;
+    if (text[length] != ':' || text[length + 1] != ' ' || !read_line(text + length + 2, &read))
+        return DV_OK;
+    char *layer = strndup(text, length);
+    dv_status status = layer ? dv_choices_part(choices, index, layer, &own, error)
+                             : dv_fail(error, DV_ERROR_MEMORY, "no memory for the choice of a convolution's pass");
+    if (status == DV_OK) {
+        read.layer = choices->at[own].layer;
+        choices->at[own] = read;
+        ++*found;
+    }
+    free(layer);
+    return status;
+}
+
+static dv_status read_owns(dv_choices *choices, const char *text, size_t *found, dv_error *error) {
+    size_t count = choices->count;
+    for (const char *line = text; line; line = next_line(line))
+        for (size_t i = 0; i < count; i++) {
+            const char *rest = behind_text(line, &choices->at[i], " in ");
+            if (rest)
+                DV_TRY(read_own(choices, (int)i, rest, found, error));
+        }
+    return DV_OK;
+}
+
+dv_status dv_choices_read(dv_choices *choices, const char *path, bool makers, size_t *found, dv_error *error) {
     char *text = read_file(path);
     *found = 0;
-    for (size_t i = 0; text && i < choices->count; i++) {
-        dv_choice *choice = &choices->at[i];
-        const char *line = find_line(text, choice);
-        int before = choice->maker;
-        if (!line || !read_line(line, choice))
-            continue;
-        ++*found;
-        if (!makers)
-            choice->maker = before;
-    }
+    for (size_t i = 0; text && i < choices->count; i++)
+        read_choice(&choices->at[i], text, makers, found);
+    dv_status status = text && makers ? read_owns(choices, text, found, error) : DV_OK;
     free(text);
+    return status;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void write_choice(FILE *stream, const dv_choice *choice) {
     char text[DV_CHOICE_TEXT_BYTES];
-    fprintf(stream, "%s: %s:", dv_choice_text(choice, text), dv_pass_makers[choice->maker]->name);
+    fprintf(stream, "%s%s%s: %s:", dv_choice_text(choice, text), choice->layer ? " in " : "",
+            choice->layer ? choice->layer : "", dv_pass_makers[choice->maker]->name);
     const char *comma = "";
     for (int m = 0; m < DV_PASS_MAKERS; m++)
         if (choice->seconds[m] > 0) {
@@ -157,12 +198,12 @@ static bool is_written(const dv_choice *choice) {
     return choice->seconds[choice->maker] > 0;
 }
 
-/* Whether a line is that of one of the choices that are written. */
+/* Whether a line is that of one of the choices that are written, or of one layer that had its own: all of these are
+ * written anew. */
 static bool is_replaced(const dv_choices *choices, const char *line) {
-    char key[DV_CHOICE_TEXT_BYTES];
     for (size_t i = 0; i < choices->count; i++) {
-        size_t length = strlen(dv_choice_text(&choices->at[i], key));
-        if (is_written(&choices->at[i]) && strncmp(line, key, length) == 0 && line[length] == ':')
+        const dv_choice *choice = &choices->at[i];
+        if (is_written(choice) && (behind_text(line, choice, ":") || behind_text(line, choice, " in ")))
             return true;
     }
     return false;

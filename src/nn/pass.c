@@ -21,7 +21,7 @@ dv_status dv_pass_new(dv_pass **pass, struct dv_choices *choices, dv_pass_kind k
                       const char *name, dv_error *error) {
     int choice = -1;
     if (choices)
-        DV_TRY(dv_choices_note(choices, kind, shape, &choice, error));
+        DV_TRY(dv_choices_note(choices, kind, shape, name, &choice, error));
     const dv_pass_maker *maker =
         dv_pass_makers[choice >= 0 ? choices->at[choice].maker : dv_pass_expected(kind, shape)];
     if (dv_pass_forced && dv_pass_forced->suits(kind, shape))

@@ -34,6 +34,10 @@ typedef enum dv_pass_kind {
     DV_PASS_BACKWARD_WEIGHTS, /* src, diff_dst -> gradient, f32 whatever the type of src is */
 } dv_pass_kind;
 
+static inline bool dv_pass_is_forward(dv_pass_kind kind) {
+    return kind == DV_PASS_FORWARD || kind == DV_PASS_FORWARD_NO_BIAS;
+}
+
 /* The pass's arrays; those that its kind does not have are ignored. Only what it computes is written. */
 typedef struct dv_pass_arrays {
     const void *src, *dst; /* or diff_src, diff_dst */
