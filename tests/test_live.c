@@ -50,12 +50,16 @@ static void wait_for(screen *s, const char *text) {
             fail_msg("\"%s\" did not come: %s", text, s->text);
 }
 
-/* Begins a child that has a terminal of so many columns. Returns 1 in the child. */
+/* Begins a child that has a terminal of so many columns. Returns 1 in the child. Where the system has no terminals to
+ * give, as in a root without /dev/pts, the test is left out. */
 static int begin(screen *s, unsigned short columns) {
     struct winsize size = {.ws_row = 24, .ws_col = columns};
     memset(s, 0, sizeof *s);
     s->child = forkpty(&s->terminal, NULL, NULL, &size);
-    assert_true(s->child >= 0);
+    if (s->child < 0) {
+        print_message("left out: no terminal to be had: %s\n", strerror(errno));
+        skip();
+    }
     return s->child == 0;
 }
 
