@@ -3,8 +3,8 @@
 
     bench/pytorch.py [--model resnet50] [--batch 32] [--side 224] [--precision f32|bf16] [--rounds 3] [--methods LIST]
 
-Bytes and peaks are those of a process for each method; times are of one process in which methods take turns, so that
-what else the machine does meets all of them alike. Methods: plain (PyTorch's own), checkpoint (torch.utils.checkpoint on
+Each method has a process of its own, and they take turns: a step of one, a step of the next. So what else the machine does
+meets all of them alike, and none has the heap of another. Peaks are those of the same steps. Methods: plain (PyTorch's own), checkpoint (torch.utils.checkpoint on
 each block), python (the codec written in PyTorch's operations), and every text that division.compress takes.
 """
 import argparse
@@ -108,41 +108,50 @@ class Training:
         return made.before, made.after
 
 
-def one_process(options):
-    """What the process of one method prints: peaks, and bytes where there are any to tell."""
+def worker(options):
+    """The process of one method: a line of times for each line "step", and one of peaks for "end"."""
     training = Training(options)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(2):
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if line == "end\n":
+            break
+        wall, processor = time.monotonic(), time.process_time()
         training.step(options.only)
-    result = {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "start": before * 1024}
+        print(json.dumps([time.monotonic() - wall, time.process_time() - processor]), flush=True)
+    result = {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "start": start * 1024}
     if options.only.startswith("division"):
         result["saved"], result["kept"] = training.kept(options.only)
-    print(json.dumps(result))
+    print(json.dumps(result), flush=True)
 
 
-def memory(options):
-    words = [sys.executable, __file__, "--model", options.model, "--batch", str(options.batch), "--side", str(options.side),
-             "--precision", options.precision]
-    results = {}
-    for method in options.methods:
-        done = subprocess.run(words + ["--only", method], capture_output=True, text=True, check=True)
-        results[method] = json.loads(done.stdout.splitlines()[-1])
-        print(f"  {method}: {results[method]}", file=sys.stderr, flush=True)
-    return results
+class Worker:
+    def __init__(self, options, method):
+        words = [sys.executable, __file__, "--only", method]
+        for name in ("model", "batch", "side", "precision"):
+            words += [f"--{name}", str(getattr(options, name))]
+        self.method, self.times = method, []
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def answer(self):
+        return self.process.stdout.readline()
+
+    def ask(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.answer())
 
 
-def speed(options):
-    """Wall and processor time of a step, by turns."""
-    training, times = Training(options), {method: [] for method in options.methods}
-    for method in options.methods:
-        training.step(method)
-    for _ in range(options.rounds):
-        for method in options.methods:
-            wall, processor = time.monotonic(), time.process_time()
-            training.step(method)
-            times[method].append((time.monotonic() - wall, time.process_time() - processor))
-            print(f"  {method}: {times[method][-1]}", file=sys.stderr, flush=True)
-    return times
+def measure(options):
+    """Times of steps and memory, by method. The first step of each is not timed: it has memory to ask for."""
+    workers = [Worker(options, method) for method in options.methods]
+    for each in workers:
+        each.answer()
+    for number in range(options.rounds + 1):
+        for each in workers:
+            each.times.append(each.ask("step"))
+            print(f"  {each.method}: {each.times[-1]}", file=sys.stderr, flush=True)
+    return {w.method: w.times[1:] for w in workers}, {w.method: w.ask("end") for w in workers}
 
 
 def main():
@@ -151,27 +160,26 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--rounds", type=int, default=3, help="0: no times")
+    parser.add_argument("--rounds", type=int, default=3, help="steps that are timed; at least 1")
     parser.add_argument("--methods", nargs="+", default=DEFAULT)
-    parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.rounds < 1 or not options.only and "plain" not in options.methods:
+        parser.error("--rounds is at least 1, and --methods has plain, with which the others are compared")
     if options.only:
-        return one_process(options)
+        return worker(options)
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}: "
           f"{options.model}, batch {options.batch}, side {options.side}, {options.precision}, channels last")
-    peaks = {} if options.no_memory else memory(options)
-    times = speed(options) if options.rounds else {}
+    times, peaks = measure(options)
     print("| method | kept for backward | fewer | peak | by plain | wall s | speed by plain | processor s | by plain |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     median = lambda method, i: statistics.median(t[i] for t in times[method])
     for method in options.methods:
-        row, peak = [method], peaks.get(method, {})
+        row, peak = [method], peaks[method]
         row += [f"{peak['kept'] / 1e6:.0f} MB of {peak['saved'] / 1e6:.0f}", f"{peak['saved'] / peak['kept']:.1f}"] if "kept" in peak else ["", ""]
-        row += [f"{peak['peak'] / 1e6:.0f} MB", f"{peak['peak'] / peaks['plain']['peak']:.2f}"] if peak and "plain" in peaks else ["", ""]
-        if times and "plain" in times:
-            ratios = [statistics.median(p[i] / t[i] for p, t in zip(times["plain"], times[method])) for i in (0, 1)]
-            row += [f"{median(method, 0):.2f}", f"{ratios[0]:.2f}", f"{median(method, 1):.2f}", f"{ratios[1]:.2f}"]
+        row += [f"{peak['peak'] / 1e6:.0f} MB", f"{peak['peak'] / peaks['plain']['peak']:.2f}"]
+        ratios = [statistics.median(p[i] / t[i] for p, t in zip(times["plain"], times[method])) for i in (0, 1)]
+        row += [f"{median(method, 0):.2f}", f"{ratios[0]:.2f}", f"{median(method, 1):.2f}", f"{ratios[1]:.2f}"]
         print("| " + " | ".join(row) + " |")
 
 

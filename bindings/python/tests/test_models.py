@@ -84,5 +84,5 @@ def test_two_processes():
     code = WORKER.format(paths=[os.path.dirname(__file__), *[p for p in sys.path if p]], port=port)
     workers = [subprocess.Popen([sys.executable, "-c", code, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(2)]
     for worker in workers:
-        output, messages = worker.communicate(timeout=120)
+        output, messages = worker.communicate(timeout=600)
         assert worker.returncode == 0 and "done" in output, messages

@@ -9,8 +9,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .. import _library
 from . import norms
+from .heap import LEAST_ELEMENTS, heap
 from .kept import Codes, Exact, InRange, Kept, Mask, ShapeOnly, counter, keep_small
 from .layers import watch
+from .memory import Memory
 from .method import Method
 from .producers import makes_map, plain_name, saves_its_result
 from .shapes import TYPES, memory_order
@@ -88,6 +90,7 @@ class compress:
         self._unwatch: Callable[[], None] = lambda: None
         self.layers: List[Tuple[torch.nn.Module, torch.Tensor]] = []  # watched ones that compute now, with their inputs
         self._hooks: Any = None
+        self._memory = Memory()
 
     # ---- entering and leaving ----
 
@@ -110,6 +113,7 @@ class compress:
         self._unwatch = lambda: None
         self.layers.clear()
         self._seen.forget()
+        self._memory = Memory()
 
     @property
     def recomputes_norms(self) -> bool:
@@ -125,6 +129,8 @@ class compress:
     # ---- packing ----
 
     def _pack(self, tensor: torch.Tensor) -> Kept:
+        if tensor.numel() >= LEAST_ELEMENTS:
+            heap.tend()
         try:
             kept, new = self._keep(tensor)
         except _library.NotFiniteError:  # scaled losses overflow now and then, and PyTorch wants to see it
@@ -144,13 +150,13 @@ class compress:
         if memory_order(tensor) is None:
             if 0 in tensor.stride():
                 return Exact(tensor), True  # expanded: there is little behind it
-            return Codes(tensor.contiguous(), self._method.maps, self._key()), True
+            return Codes(tensor.contiguous(), self._memory, self._method.maps, self._key()), True
         if self.layers and self.layers[-1][1].shape == tensor.shape:
             kept = self._keep_for_layer(tensor, *self.layers[-1])
             if kept is not None:
                 return kept, True
-        if saves_its_result(tensor.grad_fn) and self._seen.find(tensor, Mask) is None:
-            return self._remembered(tensor, Mask, Mask(tensor)), True
+        if self._seen.find(tensor, Mask) is None and saves_its_result(tensor.grad_fn):
+            return self._remembered(tensor, Mask, Mask(tensor, self._memory)), True
         return self._keep_codes(tensor)
 
     @staticmethod
@@ -170,13 +176,12 @@ class compress:
         self._seen.remember(tensor, kind, kept)
         return kept
 
-    @staticmethod
-    def _keep_for_layer(tensor: torch.Tensor, layer: torch.nn.Module, given: torch.Tensor) -> Optional[Kept]:
+    def _keep_for_layer(self, tensor: torch.Tensor, layer: torch.nn.Module, given: torch.Tensor) -> Optional[Kept]:
         """What a layer saves that reads less of its input than its numbers."""
         if isinstance(layer, torch.nn.Hardtanh):  # ReLU6 is one
-            return InRange(tensor, layer.min_val, layer.max_val)
+            return InRange(tensor, self._memory, layer.min_val, layer.max_val)
         if isinstance(layer, torch.nn.LeakyReLU):
-            return Mask(tensor)
+            return Mask(tensor, self._memory)
         if isinstance(layer, (torch.nn.MaxPool2d, torch.nn.MaxPool3d)) and tensor.data_ptr() == given.data_ptr():
             return ShapeOnly(tensor)  # where its winners were is in the indices
         return None
@@ -188,7 +193,7 @@ class compress:
         mask = self._seen.find(tensor, Mask)
         kept: Optional[Kept] = norms.rebuild(tensor, mask) if self.recomputes_norms else None
         if kept is None:
-            kept = Codes(tensor, self._codec_for(tensor, mask), self._key(), self._mask_for(tensor, mask))
+            kept = Codes(tensor, self._memory, self._codec_for(tensor, mask), self._key(), self._mask_for(tensor, mask))
             self._seen.remember(tensor, Codes, kept)
         if self.recomputes_norms:
             norms.note_kept(tensor.grad_fn, kept)
@@ -215,4 +220,6 @@ def _unpack(kept: Kept) -> torch.Tensor:
             "a second derivative (create_graph=True) through tensors that division.compress keeps is not possible: they "
             "are unpacked without their graph. Compute what needs it outside of division.compress"
         )
+    if kept.shape.numel() >= LEAST_ELEMENTS:
+        heap.tend()
     return kept.unpack()

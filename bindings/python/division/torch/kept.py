@@ -14,6 +14,7 @@ from typing import Optional, Tuple
 import torch
 
 from .. import _library
+from .memory import Memory
 from .shapes import flat, map_text, memory_order
 
 try:
@@ -27,14 +28,17 @@ Key = Tuple[int, int, int]
 class Kept:
     """What all forms have in common: the tensor's outside, and what it is called in a report."""
 
-    __slots__ = ("shape", "stride", "dtype", "__weakref__")
+    __slots__ = ("shape", "stride", "dtype", "memory", "__weakref__")
     name = "kept"
     nbytes = 0
 
-    def __init__(self, tensor: torch.Tensor):
-        self.shape, self.stride, self.dtype = tensor.shape, tensor.stride(), tensor.dtype
+    def __init__(self, tensor: torch.Tensor, memory: Optional[Memory] = None):
+        self.shape, self.stride, self.dtype, self.memory = tensor.shape, tensor.stride(), tensor.dtype, memory
 
     def empty(self) -> torch.Tensor:
+        """Memory for the tensor."""
+        if self.memory is not None:
+            return self.memory.decoded.take(self.shape, self.stride, self.dtype)
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype)
 
     def unpack(self) -> torch.Tensor:
@@ -65,31 +69,39 @@ class Exact(Kept):
         return self.tensor
 
 
-def _buffer(codec: str, text: str) -> torch.Tensor:
-    """Memory for a packed map; PyTorch's is aligned as the library wants it."""
-    return torch.empty(_library.packed_bytes(codec, text), dtype=torch.uint8)
-
-
-class Mask(Kept):
-    """Where a tensor is positive: all that the backward pass of a ReLU reads. Unpacks to ones and zeros."""
+class Packed(Kept):
+    """Packed bytes: what Mask and Codes have in common."""
 
     __slots__ = ("map", "data")
-    name = "mask"
+    name = "packed"
 
-    def __init__(self, tensor: torch.Tensor):
-        super().__init__(tensor)
+    def __init__(self, tensor: torch.Tensor, memory: Memory, codec: str, key: Key):
+        super().__init__(tensor, memory)
         self.map = map_text(tensor)
-        self.data = _buffer("bits", self.map)
-        _library.encode("bits", self.map, (0, 0, 0), tensor.data_ptr(), self.data.data_ptr(), self.data.numel())
+        self.data = memory.packed.take(_library.packed_bytes(codec, self.map))
+        _library.encode(codec, self.map, key, tensor.data_ptr(), self.data.data_ptr(), self.data.numel())
 
     @property
     def nbytes(self) -> int:
         return self.data.numel()
 
-    def unpack(self) -> torch.Tensor:
+    def decode(self, codec: str, key: Key) -> torch.Tensor:
         made = self.empty()
-        _library.decode("bits", self.map, (0, 0, 0), self.data.data_ptr(), self.data.numel(), made.data_ptr())
+        _library.decode(codec, self.map, key, self.data.data_ptr(), self.data.numel(), made.data_ptr())
         return made
+
+
+class Mask(Packed):
+    """Where a tensor is positive: all that the backward pass of a ReLU reads. Unpacks to ones and zeros."""
+
+    __slots__ = ()
+    name = "mask"
+
+    def __init__(self, tensor: torch.Tensor, memory: Memory):
+        super().__init__(tensor, memory, "bits", (0, 0, 0))
+
+    def unpack(self) -> torch.Tensor:
+        return self.decode("bits", (0, 0, 0))
 
     def apply(self, tensor: torch.Tensor, destination: torch.Tensor) -> None:
         """`destination` becomes `tensor` inside of the mask, else zero. All of one shape, type and layout."""
@@ -103,33 +115,25 @@ class InRange(Mask):
 
     __slots__ = ("low", "high")
 
-    def __init__(self, tensor: torch.Tensor, low: float, high: float):
-        super().__init__(((tensor > low) & (tensor < high)).to(tensor.dtype))
+    def __init__(self, tensor: torch.Tensor, memory: Memory, low: float, high: float):
+        super().__init__(((tensor > low) & (tensor < high)).to(tensor.dtype), memory)
         self.low, self.high = low, high
 
     def unpack(self) -> torch.Tensor:
         return super().unpack().mul_((self.high - self.low) / 2).add_(self.low)
 
 
-class Codes(Kept):
+class Codes(Packed):
     """Packed by a codec."""
 
-    __slots__ = ("codec", "map", "key", "data", "mask")
-    name = "packed"
+    __slots__ = ("codec", "key", "mask")
 
-    def __init__(self, tensor: torch.Tensor, codec: str, key: Key, mask: Optional[Mask] = None):
-        super().__init__(tensor)
-        self.codec, self.map, self.key, self.mask = codec, map_text(tensor), key, mask
-        self.data = _buffer(codec, self.map)
-        _library.encode(codec, self.map, key, tensor.data_ptr(), self.data.data_ptr(), self.data.numel())
-
-    @property
-    def nbytes(self) -> int:
-        return self.data.numel()
+    def __init__(self, tensor: torch.Tensor, memory: Memory, codec: str, key: Key, mask: Optional[Mask] = None):
+        super().__init__(tensor, memory, codec, key)
+        self.codec, self.key, self.mask = codec, key, mask
 
     def unpack(self) -> torch.Tensor:
-        made = self.empty()
-        _library.decode(self.codec, self.map, self.key, self.data.data_ptr(), self.data.numel(), made.data_ptr())
+        made = self.decode(self.codec, self.key)
         if self.mask is not None:
             self.mask.apply(made, made)
         return made
