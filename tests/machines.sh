@@ -54,9 +54,10 @@ losses() {
     grep -oE '"train_loss": [0-9.]+' "$1/log.jsonl" | cut -d' ' -f2
 }
 
-# near RUN RUN: losses within a thousandth.
+# near RUN RUN EPOCHS: losses of so many within a thousandth.
 near() {
-    paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d * d > 1e-6) bad = 1 } END { exit bad || NR != 2 }' ||
+    paste <(losses "$1") <(losses "$2") |
+        awk -v n="$3" '{ d = $1 - $2; if (d * d > 1e-6) bad = 1 } END { exit bad || NR != n }' ||
         complain "expected losses of $1 and $2 to be near: $(losses "$1") $(losses "$2")"
 }
 
@@ -67,9 +68,29 @@ ranks 2 --sync-norm --quiet --out two
 [[ $(grep -c '"ranks": 2, "network_seconds": [0-9.e-]*, "others_seconds": ' two/log.jsonl) == 2 ]] || complain "expected ranks in the log"
 run "${common[@]}" --batch 16 --quiet --out one
 succeeds
-near one two
+near one two 2
 ranks 4 --batch 4 --sync-norm --quiet --out four
-near one four
+near one four 2
+
+# Twenty steps, an epoch each, so that the log has the loss of every one.
+steps=(--data "synthetic:train=16,test=1,side=8" --epochs 20 --test-every 20 --sync-norm --quiet)
+run "${common[@]}" "${steps[@]}" --batch 16 --out steps-1
+succeeds
+for number in 2 4; do
+    ranks $number "${steps[@]}" --batch $((16 / number)) --out steps-$number
+    near steps-1 steps-$number 20
+done
+
+# Every recipe as published: a step of as many small batches as there were cards, shared by two ranks.
+for recipe in resnet18_cifar10 resnet164_cifar10 resnet164_cifar100 densenet121_cifar100 resnet50_imagenet densenet161_imagenet; do
+    side=32 cards=$(sed -n 's/^accumulate = //p' "$DV_SOURCE_DIR/recipes/$recipe")
+    [[ $recipe != *_imagenet ]] || side=64
+    call="mpirun -n 2 division train recipes/$recipe"
+    output=$(timeout 300 "${launcher[@]}" -n 2 "$DV_PROGRAM" train "$DV_SOURCE_DIR/recipes/$recipe" --data "synthetic:train=$((2 * cards)),test=2" \
+        --batch 2 --side $side --resize $side --lr 0.001 --steps 1 --tune=off --threads 1 --out "$recipe" --quiet 2>messages </dev/null)
+    code=$? messages=$(<messages)
+    [[ $code == 0 && $(<"$recipe/log.jsonl") == *'"ranks": 2, '*'"steps": 1, '* ]] || complain "expected a step"
+done
 
 # The same number of ranks, the same bits; also stopped in between.
 ranks 4 --batch 4 --sync-norm --quiet --out again

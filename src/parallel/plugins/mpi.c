@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* What ranks say when the roll is called. */
-enum { ROLL_TAG = 1, ROLL_SECONDS = 3 };
+enum { ROLL_TAG = 1, ROLL_SECONDS = 3, ABORT_SECONDS = 10 };
 
 typedef struct context {
     MPI_Comm everyone;
@@ -126,8 +127,10 @@ static void close_world(void *of) {
     MPI_Finalize();
 }
 
+/* MPI tells the launcher and waits for its answer, for ever where a link is cut: then the alarm ends this process. */
 static void abort_world(void *of, int code) {
     const context *c = of;
+    alarm(ABORT_SECONDS);
     MPI_Abort(c->everyone, code);
 }
 
