@@ -13,3 +13,11 @@ if "DIVISION_INSTALLED" not in os.environ:  # scripts/python-tests --newest test
 @pytest.fixture
 def tree():
     return TREE
+
+
+@pytest.fixture
+def program(tree):
+    path = os.environ.get("DV_PROGRAM", str(tree / "build/release/division"))
+    if not os.path.exists(path):
+        pytest.skip("the program is not built")
+    return path

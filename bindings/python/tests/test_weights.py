@@ -1,5 +1,4 @@
 """Weights and networks travel both ways."""
-import os
 import subprocess
 
 import pytest
@@ -35,14 +34,6 @@ def test_a_checkpoint_of_the_program_is_loaded(tree):
     state = division.load(tree / "tests/fixtures/run-bf92902/last.safetensors", model)
     assert not any(name.startswith("optimizer.") for name in state)
     assert torch.equal(model.layer1[0].conv1.weight, state["layer1.0.conv1.weight"])
-
-
-@pytest.fixture
-def program(tree):
-    path = os.environ.get("DV_PROGRAM", str(tree / "build/release/division"))
-    if not os.path.exists(path):
-        pytest.skip("the program is not built")
-    return path
 
 
 def run(*words):
