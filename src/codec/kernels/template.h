@@ -505,6 +505,9 @@ static void decoding_scales(const dv_tile *tile, const dv_tile_record *record, f
     }
 }
 
+/* ---- pairs of channels ---------------------------------------------------------------------- */
+#include "codec/kernels/template_pairs.h"
+
 /* ---- channels last ------------------------------------------------------------------------- */
 #include "codec/kernels/template_nhwc.h"
 

@@ -14,10 +14,19 @@ static void load_pixels(const dv_tile *tile, const void *src, size_t pixels, flo
                buffer + j * tile->channels);
 }
 
+/* Whether channels go by pairs, and statistics are in split order. */
+INLINE bool is_paired(const dv_tile *tile) {
+    return tile->type == DV_BF16 && (tile->channels | tile->pixel_stride) % 2 == 0;
+}
+
 /* Adds `pixels` pixels of a row to the columns. */
 static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all) {
     if (tile->type == DV_F32) {
         columns_add(all, src, tile->pixel_stride, pixels, tile->channels);
+        return;
+    }
+    if (is_paired(tile)) {
+        columns_add_pairs(all, src, tile->pixel_stride / 2, pixels, tile->channels / 2);
         return;
     }
     float buffer[DV_GROUP * DV_RUN];
@@ -47,7 +56,10 @@ static void nhwc_average_block(const dv_tile *tile, const void *src, const size_
     size_t pixels =
         dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) * dv_block_length(tile, 2, block[2]);
     nhwc_reduce_block(tile, src, block, &all);
-    average_blocks(&all, tile->channels, (float)pixels, averages, rest);
+    uint16_t split[DV_RUN];
+    average_blocks(&all, tile->channels, (float)pixels, is_paired(tile) ? split : averages, rest);
+    if (is_paired(tile))
+        interleave(split, tile->channels / 2, averages);
 }
 
 /* Averages of all blocks, as far as they are kept, and what they leave. */
@@ -153,9 +165,8 @@ INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now, size_t most) {
     return true;
 }
 
-/* The run's elements as f32, and their distance from row to row. */
-INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
-                                   size_t *stride) {
+/* The run's elements. Those of the next tile that lie alike are asked for. */
+INLINE const char *pixel_run_at(const dv_tile *tile, const void *src, const pixel_run *run) {
     const char *at = element(tile->type, src, run->pixel * tile->pixel_stride);
     if (tile->channels == tile->pixel_stride)
         prefetch_next(tile, at, run->rows * run->width * dv_type_bytes(tile->type));
@@ -163,11 +174,68 @@ INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const p
         for (size_t j = 0; j < run->rows; j++)
             prefetch_next(tile, element(tile->type, at, j * tile->pixel_stride),
                           run->width * dv_type_bytes(tile->type));
+    return at;
+}
+
+/* The same as f32, and their distance from row to row. */
+INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
+                                   size_t *stride) {
+    const char *at = pixel_run_at(tile, src, run);
     *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
     if (tile->type == DV_F32)
         return (const float *)(const void *)at;
     load_pixels(tile, at, run->pixels, buffer);
     return buffer;
+}
+
+/* The second pass. */
+static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_record *record, scales *to, packer *p) {
+    size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
+    repeat(to->offset, channels, times);
+    repeat(to->scale, channels, times);
+    float low[DV_RUN], buffer[DV_RUN];
+    window seen;
+    seen.first = seen.end = 0;
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
+        bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
+        repeat(low, channels, now.rows == 1 ? now.pixels : 1);
+        const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
+        quantize(x, stride, now.rows, now.width, low, to->offset, to->scale, p->fixed + p->fill);
+        packer_add(p, now.rows * now.width);
+    } while (pixel_run_next(tile, &now, most));
+}
+
+/* The same by pairs. */
+static void nhwc_quantize_pairs(const dv_tile *tile, const void *src, const dv_tile_record *record, const scales *to,
+                                packer *p) {
+    size_t half = tile->channels / 2, times = repetitions(tile->channels, tile->edges[2]);
+    halved low, offset, scale;
+    halve(to->offset, half, times, &offset);
+    halve(to->scale, half, times, &scale);
+    window seen;
+    seen.first = seen.end = 0;
+    const size_t most = DV_RUN / tile->channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
+        halve_averages(nhwc_averages(tile, src, record, now.block, &seen), half, now.rows == 1 ? now.pixels : 1, &low);
+        const void *x = pixel_run_at(tile, src, &now);
+        quantize_pairs(x, tile->pixel_stride / 2, now.rows, now.width / 2, &low, &offset, &scale,
+                       (pair *)(p->fixed + p->fill));
+        packer_add(p, now.rows * now.width);
+    } while (pixel_run_next(tile, &now, most));
+}
+
+/* choose_steps, into the record. */
+static bool nhwc_choose_steps(const dv_tile *tile, const residue *rest, const dv_tile_record *record, scales *to) {
+    if (!is_paired(tile))
+        return choose_steps(rest, tile->channels, tile->bits, record->minima, record->steps, to);
+    uint16_t minima[DV_RUN], steps[DV_RUN];
+    bool finite = choose_steps(rest, tile->channels, tile->bits, minima, steps, to);
+    interleave(minima, tile->channels / 2, record->minima);
+    interleave(steps, tile->channels / 2, record->steps);
+    return finite;
 }
 
 static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
@@ -176,25 +244,13 @@ static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, con
     nhwc_average(tile, src, record->averages, &rest);
     if (!tile->hfc)
         return residue_is_clean(&rest, tile->channels);
-    if (!choose_steps(&rest, tile->channels, tile->bits, record->minima, record->steps, &to))
+    if (!nhwc_choose_steps(tile, &rest, record, &to))
         return false;
-
-    size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
-    repeat(to.offset, channels, times);
-    repeat(to.scale, channels, times);
-    float low[DV_RUN], buffer[DV_RUN];
-    window seen;
-    seen.first = seen.end = 0;
     packer p = {.key = key, .nearest = tile->dither == DV_DITHER_NONE, .bits = tile->bits, .dst = record->codes};
-    const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
-    do {
-        bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
-        repeat(low, channels, now.rows == 1 ? now.pixels : 1);
-        const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
-        quantize(x, stride, now.rows, now.width, low, to.offset, to.scale, p.fixed + p.fill);
-        packer_add(&p, now.rows * now.width);
-    } while (pixel_run_next(tile, &now, most));
+    if (is_paired(tile))
+        nhwc_quantize_pairs(tile, src, record, &to, &p);
+    else
+        nhwc_quantize(tile, src, record, &to, &p);
     packer_finish(&p);
     return true;
 }
