@@ -237,6 +237,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                          "division:lfc=off,block=3",
                                          "division:hfc=off",
                                          "division:dither=none",
+                                         "lean",
+                                         "lean:levels=7,block=3,mask=off",
                                          "exact",
                                          "bits"};
     input in = {data, size};

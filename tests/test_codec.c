@@ -39,7 +39,7 @@ static void every_option_survives_the_way_to_text_and_back(void **state) {
                 formatted++;
             }
     }
-    assert_int_equal(formatted, 2 * (63 + 4 + 3 + 2 + 2) + 2 + 8 + 14);
+    assert_int_equal(formatted, 2 * (63 + 4 + 3 + 2 + 2) + 2 + 8 + 14 + (63 + 4 + 3 + 2));
 }
 
 static void texts_mean_what_they_say(void **state) {
@@ -52,6 +52,8 @@ static void texts_mean_what_they_say(void **state) {
         {"division:bits=008", "division:block=8,bits=8,dither=stochastic,lfc=on,hfc=on"},
         {"exact", "exact"},
         {"bits", "bits"},
+        {"lean", "lean:block=8,levels=3,dither=subtractive,mask=on"},
+        {"lean:levels=255,mask=off", "lean:block=8,levels=255,dither=subtractive,mask=off"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char text[100];
@@ -101,6 +103,8 @@ static void wrong_texts_are_explained(void **state) {
         {"division:hfc", "division: hfc=: must be off or on"},
         {"division:lfc=off,hfc=off", "division: lfc=off and hfc=off leave nothing of a map: give one of them"},
         {"rectified:hfc=off,lfc=off", "rectified: lfc=off and hfc=off leave nothing of a map: give one of them"},
+        {"lean:levels=4", "lean: levels=4: must be 3, 7, 15 or 255"},
+        {"lean:mask=inside", "lean: mask=inside: must be off or on"},
         {"division:dither=Stochastic", "division: dither=Stochastic: must be"},
         {"division:bits=2:block=8", "division: bits=2:block=8: must be"},
         {"division:bits=2;block=8", "division: bits=2;block=8: must be"},
@@ -122,7 +126,8 @@ static void wrong_texts_are_explained(void **state) {
 
 static void bounds_can_be_asked_for(void **state) {
     (void)state;
-    static const char *const names[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc", "rectified"};
+    static const char *const names[] = {"division", "exact", "bits",      "bf16", "blpa",
+                                        "actnn",    "acgc",  "rectified", "lean"};
     enum { NAMES = sizeof names / sizeof *names };
     static const struct {
         const char *name;
@@ -235,7 +240,7 @@ static void scene_free_untouched(scene *s) {
                      status, words);                                                                                   \
     } while (0)
 
-static const char *const texts[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc", "rectified"};
+static const char *const texts[] = {"division", "exact", "bits", "bf16", "blpa", "actnn", "acgc", "rectified", "lean"};
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 static void null_pointers_are_refused(void **state) {
@@ -406,7 +411,9 @@ static void all_packed_bytes_are_written(void **state) {
                                       "acgc",
                                       "acgc:bits=13",
                                       "rectified",
-                                      "rectified:bits=1"};
+                                      "rectified:bits=1",
+                                      "lean",
+                                      "lean:levels=7,mask=off"};
     enum { ALL = sizeof all / sizeof *all };
     for (size_t m = 0; m < 4; m++)
         for (size_t t = 0; t < ALL; t++) {

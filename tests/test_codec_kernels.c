@@ -35,6 +35,13 @@ static const char *const codecs[] = {
     "acgc:bits=16",
     "rectified",
     "rectified:bits=4,dither=subtractive",
+    "lean",
+    "lean:levels=7",
+    "lean:levels=15,block=5,dither=stochastic",
+    "lean:levels=255,dither=none",
+    "lean:mask=off",
+    "lean:mask=off,levels=7,block=2,dither=stochastic",
+    "lean:mask=off,levels=255,block=64",
 };
 
 enum { CODECS = sizeof codecs / sizeof *codecs };

@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const dv_codec_kind *const kinds[] = {
-    &dv_codec_division, &dv_codec_exact, &dv_codec_bits, &dv_codec_bf16,
-    &dv_codec_blpa,     &dv_codec_actnn, &dv_codec_acgc, &dv_codec_rectified,
+    &dv_codec_division, &dv_codec_exact, &dv_codec_bits,      &dv_codec_bf16, &dv_codec_blpa,
+    &dv_codec_actnn,    &dv_codec_acgc,  &dv_codec_rectified, &dv_codec_lean,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

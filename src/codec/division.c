@@ -6,9 +6,7 @@
 #include "codec/division.h"
 
 #include "base/status.h"
-#include "codec/kernels/kernels.h"
-#include "codec/kind.h"
-#include "codec/map.h"
+#include "codec/tiles.h"
 
 #include <string.h>
 
@@ -41,29 +39,12 @@ dv_status dv_division_check(const dv_codec *codec, dv_error *error) {
 
 /* ---- layout -------------------------------------------------------------------------------- */
 
-static size_t map_tiles(const dv_map *map) {
-    return (map->channels + DV_TILE_CHANNELS - 1) / DV_TILE_CHANNELS;
-}
-
-/* The first tile of any image; the last may have fewer channels. */
 static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
-    dv_tile tile = {
-        .type = map->type,
-        .layout = map->layout,
-        .channels = map->channels < DV_TILE_CHANNELS ? map->channels : DV_TILE_CHANNELS,
-        .pixel_stride = map->channels,
-        .bits = codec->options[DV_DIVISION_BITS],
-        .dither = (dv_dithering)codec->options[DV_DIVISION_DITHER],
-        .lfc = codec->options[DV_DIVISION_LFC] == ON,
-        .hfc = codec->options[DV_DIVISION_HFC] == ON,
-    };
-    size_t block = (size_t)codec->options[DV_DIVISION_BLOCK];
-    for (int d = 0; d < 3; d++) {
-        int missing = 3 - map->rank;
-        tile.sides[d] = d < missing ? 1 : map->sides[d - missing];
-        tile.edges[d] = tile.sides[d] < block ? tile.sides[d] : block;
-        tile.blocks[d] = (tile.sides[d] + tile.edges[d] - 1) / tile.edges[d];
-    }
+    dv_tile tile = dv_tile_first(map, (size_t)codec->options[DV_DIVISION_BLOCK]);
+    tile.bits = codec->options[DV_DIVISION_BITS];
+    tile.dither = (dv_dithering)codec->options[DV_DIVISION_DITHER];
+    tile.lfc = codec->options[DV_DIVISION_LFC] == ON;
+    tile.hfc = codec->options[DV_DIVISION_HFC] == ON;
     return tile;
 }
 
@@ -79,9 +60,8 @@ static size_t tile_used_bytes(const dv_tile *tile) {
     return averages + (tile->hfc ? 2 * 2 * tile->channels + codes : 0);
 }
 
-/* The same rounded up, so that the next tile is aligned. */
 static size_t tile_bytes(const dv_tile *tile) {
-    return (tile_used_bytes(tile) + DV_PACKED_ALIGNMENT - 1) / DV_PACKED_ALIGNMENT * DV_PACKED_ALIGNMENT;
+    return dv_tile_padded(tile_used_bytes(tile));
 }
 
 static dv_tile_record tile_record(const dv_tile *tile, uint8_t *bytes) {
@@ -94,66 +74,22 @@ static dv_tile_record tile_record(const dv_tile *tile, uint8_t *bytes) {
 static size_t record_bytes(const dv_codec *codec, const dv_map *map) {
     if (dv_map_pixels(map) == 1) /* nothing to average: kept exact */
         return dv_codec_exact.record_bytes(codec, map);
-    dv_tile tile = describe_tile(codec, map);
-    size_t whole = (map_tiles(map) - 1) * tile_bytes(&tile);
-    tile.channels = map->channels - (map_tiles(map) - 1) * DV_TILE_CHANNELS;
-    return whole + tile_bytes(&tile);
+    return dv_tiles_bytes(map, describe_tile(codec, map), tile_used_bytes);
 }
 
 /* ---- work ---------------------------------------------------------------------------------- */
 
-/* One piece of work: a tile of an image, where its elements and its record start, its random key. */
-typedef struct piece {
-    dv_tile tile;
-    size_t element; /* in the elements of the call */
-    size_t byte;    /* in the records of the call */
-    dv_random key;
-} piece;
-
-/* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next. */
-static ptrdiff_t next_tile(const dv_codec_call *call, size_t image, size_t number) {
-    const dv_map *map = call->map;
-    size_t tiles = map_tiles(map), pixels = dv_map_pixels(map), elements = map->channels * pixels;
-    size_t in_image = DV_TILE_CHANNELS * (map->layout == DV_NHWC ? 1 : pixels);
-    if (number + 1 < tiles)
-        return (ptrdiff_t)(in_image * dv_type_bytes(map->type));
-    if (image + 1 < call->count)
-        return (ptrdiff_t)((elements - number * in_image) * dv_type_bytes(map->type));
-    return 0;
-}
-
-static piece piece_at(const dv_codec_call *call, const dv_tile *first_tile, size_t index) {
-    size_t tiles = map_tiles(call->map), image = tiles ? index / tiles : 0, number = index - image * tiles;
-    size_t channel = number * DV_TILE_CHANNELS, pixels = dv_map_pixels(call->map);
-    piece p = {.tile = *first_tile};
-    p.byte = image * call->record_bytes + number * tile_bytes(first_tile);
-    p.element = (image * call->map->channels * pixels) + channel * (call->map->layout == DV_NHWC ? 1 : pixels);
-    if (call->map->channels - channel < p.tile.channels)
-        p.tile.channels = call->map->channels - channel;
-    p.tile.next = next_tile(call, image, number);
-    const uint64_t words[] = {call->noise.seed, call->noise.step, call->noise.value,
-                              call->noise.image + call->first + image, number};
-    p.key = dv_random_key(words, sizeof words / sizeof *words);
-    return p;
-}
-
-/* Maps of one element per channel are kept as they are, if they are finite. */
-static dv_status encode_exact(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
-    if (!dv_codec_all_finite(call, elements))
-        return dv_codec_fail_nonfinite(call, elements, error);
-    return dv_codec_exact.encode(call, elements, records, error);
-}
-
 static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
     if (dv_map_pixels(call->map) == 1)
-        return encode_exact(call, elements, records, error);
+        return dv_codec_encode_exact(call, elements, records, error);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const dv_tile tile = describe_tile(call->codec, call->map);
-    size_t pieces = call->count * map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
+    size_t pieces = call->count * dv_map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
+    size_t bytes = tile_bytes(&tile);
     int finite = 1;
 #pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static) reduction(&& : finite)
     for (size_t i = 0; i < pieces; i++) {
-        piece p = piece_at(call, &tile, i);
+        dv_tile_piece p = dv_tile_piece_at(call, &tile, bytes, i);
         dv_tile_record record = tile_record(&p.tile, records + p.byte);
         const void *src = (const char *)elements + p.element * element_bytes;
         size_t used = tile_used_bytes(&p.tile);
@@ -168,10 +104,11 @@ static dv_status decode(const dv_codec_call *call, const uint8_t *records, void 
         return dv_codec_exact.decode(call, records, elements, error);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const dv_tile tile = describe_tile(call->codec, call->map);
-    size_t pieces = call->count * map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
+    size_t pieces = call->count * dv_map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
+    size_t bytes = tile_bytes(&tile);
 #pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)
     for (size_t i = 0; i < pieces; i++) {
-        piece p = piece_at(call, &tile, i);
+        dv_tile_piece p = dv_tile_piece_at(call, &tile, bytes, i);
         dv_tile_record record = tile_record(&p.tile, (uint8_t *)records + p.byte);
         kernels->division_decode(&p.tile, p.key, &record, (char *)elements + p.element * element_bytes);
     }

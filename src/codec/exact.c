@@ -33,6 +33,12 @@ static dv_status decode(const dv_codec_call *call, const uint8_t *records, void 
     return DV_OK;
 }
 
+dv_status dv_codec_encode_exact(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error) {
+    if (!dv_codec_all_finite(call, elements))
+        return dv_codec_fail_nonfinite(call, elements, error);
+    return encode(call, elements, records, error);
+}
+
 const dv_codec_kind dv_codec_exact = {
     .name = "exact",
     .help = "every bit as it was",

@@ -40,7 +40,10 @@ typedef struct dv_codec_kind {
 } dv_codec_kind;
 
 extern const dv_codec_kind dv_codec_division, dv_codec_exact, dv_codec_bits, dv_codec_bf16, dv_codec_blpa,
-    dv_codec_actnn, dv_codec_acgc, dv_codec_rectified;
+    dv_codec_actnn, dv_codec_acgc, dv_codec_rectified, dv_codec_lean;
+
+/* The encode of dv_codec_exact, for codecs that keep maps of one element per channel as they are, if all are finite. */
+dv_status dv_codec_encode_exact(const dv_codec_call *call, const void *elements, uint8_t *records, dv_error *error);
 
 /* dv_codec_decode_images of the mask alone, for codecs that have decode_mask. */
 dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,

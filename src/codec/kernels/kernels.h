@@ -6,6 +6,7 @@
 #ifndef DV_CODEC_KERNELS_H
 #define DV_CODEC_KERNELS_H
 
+#include "base/float16.h"
 #include "base/random.h"
 
 #include <division/codec.h>
@@ -20,8 +21,11 @@ enum {
 /* Codes are `bits` wide, `per byte` = 8 / bits of them share a byte. A chunk of n elements takes
  * k = ceil(n / per byte) bytes, and byte j holds the codes of elements j, j + k, j + 2k, ... from its
  * lowest bits up: neighbours in memory land in neighbouring bytes, so packing is shifts and ors of
- * whole vectors. Only the last chunk of a stream may have n < DV_CHUNK. */
+ * whole vectors. Only the last chunk of a stream may have n < DV_CHUNK. Of codes of three bits a chunk
+ * has the lower two first, then the third. */
 static inline size_t dv_chunk_bytes(size_t elements, int bits) {
+    if (bits == 3)
+        return (elements + 3) / 4 + (elements + 7) / 8;
     size_t per_byte = 8 / (size_t)bits;
     return (elements + per_byte - 1) / per_byte;
 }
@@ -38,7 +42,7 @@ typedef enum dv_dithering {
     DV_DITHER_NONE,        /* the nearest */
 } dv_dithering;
 
-/* A tile: up to DV_TILE_CHANNELS channels of one image, packed on their own by the division codec.
+/* A tile: up to DV_TILE_CHANNELS channels of one image, packed on their own by the codecs division and lean.
  * Spatial sides are always three; a map of lower rank has leading sides of 1. */
 typedef struct dv_tile {
     dv_type type;
@@ -48,9 +52,10 @@ typedef struct dv_tile {
     size_t sides[3];
     size_t edges[3];  /* of a block, per side */
     size_t blocks[3]; /* per side */
-    int bits;         /* per code: 1, 2, 4 or 8 */
+    int bits;         /* per code: 1, 2, 4 or 8; lean: 2, 3, 4 or 8 */
     dv_dithering dither;
-    bool lfc, hfc;  /* which parts the record has: averages; minima, steps and codes */
+    bool lfc, hfc;  /* division: which parts the record has: averages; minima, steps and codes */
+    bool masked;    /* lean: code 0 is that of an element outside of the mask */
     ptrdiff_t next; /* bytes from this tile's elements to those that are encoded after it; 0 if none are */
 } dv_tile;
 
@@ -75,6 +80,63 @@ static inline size_t dv_tile_blocks(const dv_tile *tile) {
 static inline size_t dv_block_length(const dv_tile *tile, int dimension, size_t index) {
     size_t rest = tile->sides[dimension] - index * tile->edges[dimension];
     return rest < tile->edges[dimension] ? rest : tile->edges[dimension];
+}
+
+/* ---- lean ------------------------------------------------------------------------------------ */
+
+/* Where the parts of a tile are that `lean` has packed, as far as it has them. Blocks as above. */
+typedef struct dv_lean_record {
+    uint16_t *minima;  /* bf16 [channels]: of what is inside of the mask, rounded down */
+    uint16_t *units;   /* bf16 [channels]: the 255th part of its range, rounded up; 0: there is none */
+    uint16_t *outside; /* bf16 [channels]: the mean of what is outside of the mask; NULL: there is no mask */
+    uint8_t *lows;     /* [blocks x channels]: the block's minimum above the channel's, in units, rounded down */
+    uint8_t *spans;    /* [blocks x channels]: its range from there, in units, rounded up; both NULL: one block */
+    uint8_t *codes;    /* a stream, in the order of the tile's elements in memory */
+} dv_lean_record;
+
+/* A tile of one block needs no places of blocks: it begins at its channel's minimum, and has all of its range. */
+static inline bool dv_lean_has_blocks(const dv_tile *tile) {
+    return dv_tile_blocks(tile) > 1;
+}
+
+/* No step is smaller, so that scales are finite. */
+#define DV_STEP_MIN 0x1p-100f
+
+enum { DV_LEAN_UNITS = 255 }; /* of a channel's range */
+
+/* Steps from the lowest level to the highest. */
+static inline float dv_lean_steps(const dv_tile *tile) {
+    return (float)((1 << tile->bits) - (tile->masked ? 2 : 1));
+}
+
+/* The 255th part of a range, a hair (2^-20) more, rounded up to bf16: 255 of them reach over the range however its
+ * difference was rounded. */
+static inline uint16_t dv_lean_unit(float range) {
+    float wanted = range * ((1.0f + 0x1p-20f) / (float)DV_LEAN_UNITS);
+    return range > 0 ? dv_bf16_up(wanted < DV_STEP_MIN ? DV_STEP_MIN : wanted) : 0;
+}
+
+/* Where a block of a channel lies, in units. */
+typedef struct dv_lean_place {
+    int32_t low, span;
+} dv_lean_place;
+
+/* A product of a bf16 and 8 bits is exact, so that comparing with it is. */
+static inline dv_lean_place dv_lean_place_of(float least, float most, float minimum, float unit) {
+    float per = unit > 0 ? 1.0f / unit : 0.0f;
+    dv_lean_place place;
+    place.low = (int32_t)((least - minimum) * per);
+    place.low -= minimum + (float)place.low * unit > least;
+    float range = most - (minimum + (float)place.low * unit);
+    place.span = (int32_t)(range * per);
+    place.span += (float)place.span * unit < range;
+    return place;
+}
+
+/* The step of a block whose range is `span` units, which is exact. A hair (2^-20) more than its share, so that no
+ * rounding lets the highest level end below the block's maximum. */
+static inline float dv_lean_step(float span, float unit, float steps) {
+    return span * unit * ((1.0f + 0x1p-20f) / steps);
 }
 
 /* ---- codes by channels and by groups ---------------------------------------------------------- */
@@ -142,6 +204,16 @@ typedef struct dv_codec_kernels {
      * beyond DV_VALUE_LIMIT or such whose sums overflow; the record is then undefined. */
     bool (*division_encode)(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record);
     void (*division_decode)(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst);
+
+    /* Packs a tile whose first element is at `src`. If it is masked, elements whose gate, an element of the same place
+     * and type from `gate` on, is not positive are outside. False as division_encode. */
+    bool (*lean_encode)(const dv_tile *tile, dv_random key, const void *src, const void *gate,
+                        const dv_lean_record *record);
+    void (*lean_decode)(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst);
+
+    /* What is inside, as bits of a mask of the whole image of `elements`, whose element `first` is the tile's first.
+     * The mask is zero before. */
+    void (*lean_mask)(const dv_tile *tile, const uint8_t *codes, size_t first, size_t elements, uint8_t *mask);
 
     /* One bit an element, set where it is positive, as a stream of 1-bit codes. False if any of the
      * `count` elements is NaN or infinite. Decodes to 1 and 0. */
@@ -224,9 +296,6 @@ static inline float dv_undither(uint32_t random, int bits) {
     float unit = 1.0f / (float)dv_fixed_one(bits);
     return (0.5f - 0.5f * unit) - (float)(int32_t)random * unit;
 }
-
-/* No step is smaller, so that scales are finite. */
-#define DV_STEP_MIN 0x1p-100f
 
 /* Values from here on are refused as infinity is: half a step beyond the largest could be more than f32
  * holds. With |value| < 2^125 averages are below that, what remains and its range below 2^126 and 2^127, and

@@ -11,51 +11,7 @@ static void to_f32(dv_type type, const void *src, size_t count, float *dst) {
         dst[i] = dv_load_element(type, src, i);
 }
 
-/* ---- streams of codes ---------------------------------------------------------------------- */
-
-/* Where in the stream of `count` codes the code of element `index` is. */
-static uint8_t *code_byte(uint8_t *stream, size_t count, int bits, size_t index, int *shift) {
-    size_t chunk = index / DV_CHUNK, within = index % DV_CHUNK;
-    size_t rest = count - chunk * DV_CHUNK;
-    size_t bytes = dv_chunk_bytes(rest < DV_CHUNK ? rest : DV_CHUNK, bits);
-    *shift = (int)(within / bytes) * bits;
-    return stream + dv_stream_bytes(chunk * DV_CHUNK, bits) + within % bytes;
-}
-
-static void put_code(uint8_t *stream, size_t count, int bits, size_t index, unsigned code) {
-    int shift;
-    uint8_t *byte = code_byte(stream, count, bits, index, &shift);
-    *byte = (uint8_t)((shift ? *byte : 0) | code << shift);
-}
-
-static unsigned get_code(const uint8_t *stream, size_t count, int bits, size_t index) {
-    int shift;
-    const uint8_t *byte = code_byte((uint8_t *)stream, count, bits, index, &shift);
-    return *byte >> shift & ((1u << bits) - 1);
-}
-
-/* ---- tiles --------------------------------------------------------------------------------- */
-
-/* Index of an element counted from the tile's first, in the map's memory. */
-static size_t element_index(const dv_tile *tile, size_t channel, size_t pixel) {
-    return tile->layout == DV_NHWC ? pixel * tile->pixel_stride + channel : channel * dv_tile_pixels(tile) + pixel;
-}
-
-/* The same where the tile's elements alone are counted: the position of its code. */
-static size_t code_index(const dv_tile *tile, size_t channel, size_t pixel) {
-    return tile->layout == DV_NHWC ? pixel * tile->channels + channel : channel * dv_tile_pixels(tile) + pixel;
-}
-
-static size_t average_index(const dv_tile *tile, size_t channel, size_t block) {
-    return tile->layout == DV_NHWC ? block * tile->channels + channel : channel * dv_tile_blocks(tile) + block;
-}
-
-/* The block that a pixel is in. */
-static size_t block_of(const dv_tile *tile, size_t pixel) {
-    size_t x = pixel % tile->sides[2], y = pixel / tile->sides[2] % tile->sides[1];
-    size_t z = pixel / tile->sides[2] / tile->sides[1];
-    return (z / tile->edges[0] * tile->blocks[1] + y / tile->edges[1]) * tile->blocks[2] + x / tile->edges[2];
-}
+/* ---- division ------------------------------------------------------------------------------ */
 
 typedef struct statistics {
     float sum, minimum, maximum;
@@ -82,7 +38,7 @@ static statistics reduce_block(const dv_tile *tile, const void *src, size_t chan
         size_t row = by_column ? i % rows : i / columns, x = by_column ? i / rows : i % columns;
         size_t z = origin[0] + row / length[1], y = origin[1] + row % length[1];
         size_t pixel = (z * tile->sides[1] + y) * tile->sides[2] + origin[2] + x;
-        float value = dv_load_element(tile->type, src, element_index(tile, channel, pixel));
+        float value = dv_load_element(tile->type, src, dv_element_index(tile, channel, pixel));
         if (!by_column) {
             include(&all, value, value, value);
             continue;
@@ -114,7 +70,7 @@ static bool split_channel(const dv_tile *tile, const void *src, size_t channel, 
         statistics all;
         uint16_t average = average_block(tile, src, channel, b, &all);
         if (tile->lfc)
-            averages[average_index(tile, channel, b)] = average;
+            averages[dv_block_index(tile, channel, b)] = average;
         float low = dv_bf16_to_f32(average);
         include(rest, 0, all.minimum - low, all.maximum - low);
         finite = finite && isfinite(all.sum) && fmaxf(all.maximum, -all.minimum) < DV_VALUE_LIMIT;
@@ -139,13 +95,8 @@ static bool choose_step(const statistics *rest, int bits, uint16_t *minimum, uin
 static float average_of(const dv_tile *tile, const dv_tile_record *record, const void *src, size_t channel,
                         size_t block) {
     statistics all;
-    return dv_bf16_to_f32(tile->lfc ? record->averages[average_index(tile, channel, block)]
+    return dv_bf16_to_f32(tile->lfc ? record->averages[dv_block_index(tile, channel, block)]
                                     : average_block(tile, src, channel, block, &all));
-}
-
-/* What is added before a code is cut off: random bits, or half a code for the nearest one. */
-static uint32_t dither_of(const dv_tile *tile, dv_random key, size_t index) {
-    return tile->dither == DV_DITHER_NONE ? dv_fixed_one(tile->bits) / 2 : dv_dither(key, index, tile->bits);
 }
 
 static bool division_encode(const dv_tile *tile, dv_random key, const void *src, const dv_tile_record *record) {
@@ -161,23 +112,15 @@ static bool division_encode(const dv_tile *tile, dv_random key, const void *src,
         bool last = tile->layout == DV_NHWC;
         size_t channel = last ? index % tile->channels : index / pixels;
         size_t pixel = last ? index / tile->channels : index % pixels;
-        float low = average_of(tile, record, src, channel, block_of(tile, pixel));
+        float low = average_of(tile, record, src, channel, dv_block_of(tile, pixel));
         float scale = dv_fixed_scale(dv_bf16_to_f32(record->steps[channel]), tile->bits);
         float offset = dv_fixed_offset(dv_bf16_to_f32(record->minima[channel]), scale);
-        float high = dv_load_element(tile->type, src, element_index(tile, channel, pixel)) - low;
+        float high = dv_load_element(tile->type, src, dv_element_index(tile, channel, pixel)) - low;
         uint32_t fixed = (uint32_t)(int32_t)((high - offset) * scale);
-        uint32_t code = (fixed + dither_of(tile, key, index)) / dv_fixed_one(tile->bits);
-        put_code(record->codes, count, tile->bits, index, code);
+        uint32_t code = (fixed + dv_dither_of(tile, key, index)) / dv_fixed_one(tile->bits);
+        dv_put_code(record->codes, count, tile->bits, index, code);
     }
     return true;
-}
-
-/* Where an element lies between its channel's minimum and maximum, in steps. */
-static float level_of(const dv_tile *tile, dv_random key, const uint8_t *codes, size_t index) {
-    float level = (float)get_code(codes, tile->channels * dv_tile_pixels(tile), tile->bits, index);
-    if (tile->dither == DV_DITHER_SUBTRACTIVE)
-        level += dv_undither(dv_dither(key, index, tile->bits), tile->bits);
-    return level;
 }
 
 /* A part that the record does not have is 0. */
@@ -191,10 +134,10 @@ static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_re
             step = 0;
         }
         for (size_t pixel = 0; pixel < pixels; pixel++) {
-            size_t average = average_index(tile, channel, block_of(tile, pixel));
+            size_t average = dv_block_index(tile, channel, dv_block_of(tile, pixel));
             float low = tile->lfc ? dv_bf16_to_f32(record->averages[average]) : 0.0f;
-            float level = tile->hfc ? level_of(tile, key, record->codes, code_index(tile, channel, pixel)) : 0.0f;
-            dv_store_element(tile->type, dst, element_index(tile, channel, pixel), (low + minimum) + step * level);
+            float level = tile->hfc ? dv_level_of(tile, key, record->codes, dv_code_index(tile, channel, pixel)) : 0.0f;
+            dv_store_element(tile->type, dst, dv_element_index(tile, channel, pixel), (low + minimum) + step * level);
         }
     }
 }
@@ -205,7 +148,7 @@ static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *pa
     bool finite = true;
     for (size_t i = 0; i < count; i++) {
         float value = dv_load_element(type, src, i);
-        put_code(packed, count, 1, i, value > 0);
+        dv_put_code(packed, count, 1, i, value > 0);
         finite = finite && isfinite(value);
     }
     return finite;
@@ -213,13 +156,13 @@ static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *pa
 
 static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
     for (size_t i = 0; i < count; i++)
-        dv_store_element(type, dst, i, (float)get_code(packed, count, 1, i));
+        dv_store_element(type, dst, i, (float)dv_get_code(packed, count, 1, i));
 }
 
 static void mask_apply(dv_type type, const uint8_t *mask, size_t count, const void *src, void *dst) {
     size_t bytes = dv_type_bytes(type);
     for (size_t i = 0; i < count; i++)
-        if (get_code(mask, count, 1, i))
+        if (dv_get_code(mask, count, 1, i))
             memmove((char *)dst + i * bytes, (const char *)src + i * bytes, bytes);
         else
             memset((char *)dst + i * bytes, 0, bytes);
@@ -246,6 +189,9 @@ static void bf16_decode(dv_type type, const uint16_t *halves, size_t count, void
 const dv_codec_kernels dv_codec_kernels_reference = {
     .division_encode = division_encode,
     .division_decode = division_decode,
+    .lean_encode = dv_reference_lean_encode,
+    .lean_decode = dv_reference_lean_decode,
+    .lean_mask = dv_reference_lean_mask,
     .bits_encode = bits_encode,
     .bits_decode = bits_decode,
     .mask_apply = mask_apply,

@@ -170,6 +170,27 @@ INLINE void pack_bytes(const uint16_t *restrict fixed, const uint16_t *restrict 
     }
 }
 
+/* The same with three bits: the lower two of all codes first, then the third. */
+INLINE void pack_three(const uint16_t *restrict fixed, const uint16_t *restrict random, size_t count,
+                       uint8_t *restrict dst) {
+    uint16_t codes[DV_CHUNK + 8];
+    size_t pairs = dv_chunk_bytes(count, 2), bytes = dv_chunk_bytes(count, 1);
+    for (size_t j = 0; j < (count == DV_CHUNK ? DV_CHUNK : count + 8); j++)
+        codes[j] = round_at_random(fixed[j], random[j], 3);
+    for (size_t j = 0; j < pairs; j++) {
+        unsigned packed = 0;
+        for (size_t i = 0; i < 4; i++)
+            packed |= (codes[i * pairs + j] & 3u) << (2 * i);
+        dst[j] = (uint8_t)packed;
+    }
+    for (size_t j = 0; j < bytes; j++) {
+        unsigned packed = 0;
+        for (size_t i = 0; i < 8; i++)
+            packed |= (unsigned)(codes[i * bytes + j] >> 2) << i;
+        dst[pairs + j] = (uint8_t)packed;
+    }
+}
+
 /* Numbers behind the last of a chunk that is not whole must be 0, and get 0 for random. Without dither half a code is
  * added in its place. */
 LOOP void pack_chunk(dv_random key, bool nearest, uint32_t chunk, const uint16_t *fixed, size_t count, int bits,
@@ -191,6 +212,8 @@ LOOP void pack_chunk(dv_random key, bool nearest, uint32_t chunk, const uint16_t
         pack_bytes(fixed, random.halves, bytes, 2, dst);
     else if (bits == 1)
         pack_bytes(fixed, random.halves, bytes, 1, dst);
+    else if (bits == 3)
+        pack_three(fixed, random.halves, count, dst);
     else if (bits == 4)
         pack_bytes(fixed, random.halves, bytes, 4, dst);
     else
@@ -202,6 +225,14 @@ INLINE void unpack_bytes(const uint8_t *restrict src, size_t bytes, int bits, fl
     for (size_t i = 0; i < 8 / (size_t)bits; i++)
         for (size_t j = 0; j < bytes; j++)
             levels[i * bytes + j] = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
+}
+
+INLINE void unpack_three(const uint8_t *restrict src, size_t count, float *restrict levels) {
+    size_t pairs = dv_chunk_bytes(count, 2), bytes = dv_chunk_bytes(count, 1);
+    unpack_bytes(src, pairs, 2, levels);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t j = 0; j < bytes && i * bytes + j < count; j++)
+            levels[i * bytes + j] += (float)((src[pairs + j] >> i & 1) << 2);
 }
 
 /* The same less their dither. */
@@ -225,6 +256,8 @@ LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, float *levels
         unpack_bytes(src, bytes, 2, levels);
     else if (bits == 1)
         unpack_bytes(src, bytes, 1, levels);
+    else if (bits == 3)
+        unpack_three(src, count, levels);
     else if (bits == 4)
         unpack_bytes(src, bytes, 4, levels);
     else
@@ -294,12 +327,12 @@ typedef struct unpacker {
     float levels[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
 } unpacker;
 
-static void unpacker_begin(unpacker *u, const dv_tile *tile, dv_random key, const dv_tile_record *record) {
+static void unpacker_begin(unpacker *u, const dv_tile *tile, dv_random key, const uint8_t *codes) {
     u->key = key;
     u->bits = tile->bits;
     u->subtractive = tile->dither == DV_DITHER_SUBTRACTIVE;
     u->chunk = 0;
-    u->src = tile->hfc ? record->codes : NULL;
+    u->src = codes;
     u->left = tile->channels * dv_tile_pixels(tile);
     u->first = u->last = 0;
 }
@@ -592,6 +625,9 @@ static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void 
 #include "codec/kernels/template_codes.h"
 #include "codec/kernels/template_groups.h"
 
+/* ---- lean ---------------------------------------------------------------------------------- */
+#include "codec/kernels/template_lean.h"
+
 /* ---- channels of different widths ------------------------------------------------------------ */
 #include "codec/kernels/template_channels.h"
 
@@ -608,6 +644,9 @@ static void division_decode(const dv_tile *tile, dv_random key, const dv_tile_re
 const dv_codec_kernels DV_KERNELS = {
     .division_encode = division_encode,
     .division_decode = division_decode,
+    .lean_encode = lean_encode,
+    .lean_decode = lean_decode,
+    .lean_mask = lean_mask,
     .bits_encode = bits_encode,
     .bits_decode = bits_decode,
     .mask_apply = mask_apply,

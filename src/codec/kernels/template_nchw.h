@@ -379,7 +379,7 @@ static void nchw_decode(const dv_tile *tile, dv_random key, const dv_tile_record
     float minimum[DV_RUN], scale[DV_RUN];
     decoding_scales(tile, record, minimum, scale);
     unpacker u;
-    unpacker_begin(&u, tile, key, record);
+    unpacker_begin(&u, tile, key, tile->hfc ? record->codes : NULL);
     const stripe start = stripe_first(tile);
     for (size_t c = 0; c < tile->channels; c++)
         nchw_restore(tile, &u, start, has_room(tile, c), record->averages + c * blocks, minimum[c], scale[c],

@@ -255,6 +255,13 @@ static bool nhwc_encode(const dv_tile *tile, dv_random key, const void *src, con
     return true;
 }
 
+/* A run's elements, as f32 one behind the other, to where they belong. */
+INLINE void pixel_run_store(const dv_tile *tile, const float *values, const pixel_run *run, char *at) {
+    size_t rows = run->width == tile->pixel_stride ? 1 : run->rows, width = run->rows * run->width / rows;
+    for (size_t j = 0; j < rows; j++)
+        from_f32(tile->type, values + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
+}
+
 /* The other way: the run's levels to elements in `dst`. */
 INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
                               const float *scale, float *buffer, void *dst) {
@@ -268,9 +275,7 @@ INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pi
         return;
     }
     restore(levels, run->width, run->rows, run->width, base, scale, buffer);
-    size_t rows = run->width == tile->pixel_stride ? 1 : run->rows, width = run->rows * run->width / rows;
-    for (size_t j = 0; j < rows; j++)
-        from_f32(tile->type, buffer + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
+    pixel_run_store(tile, buffer, run, at);
 }
 
 /* base = average + minimum; where averages are not kept they are 0. */
@@ -289,7 +294,7 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
     decoding_scales(tile, record, minimum, scale);
     repeat(scale, channels, repetitions(channels, tile->edges[2]));
     unpacker u;
-    unpacker_begin(&u, tile, key, record);
+    unpacker_begin(&u, tile, key, tile->hfc ? record->codes : NULL);
     const size_t most = DV_RUN / channels;
     pixel_run now = pixel_run_first(tile, most);
     do {

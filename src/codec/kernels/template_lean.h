@@ -1,0 +1,439 @@
+/* The part of template.h for the codec `lean`.
+ *
+ * A tile is read three times. The first pass takes the range of every channel inside of the mask, and the sum outside.
+ * The other two go by bands, rows of blocks, so that the third finds in a cache what the second has read: the range of
+ * each block, and with it the codes. What a block's elements are measured by is in a window of as many blocks of a band
+ * as fit, which is most often all of them.
+ *
+ * A channel of a map with channels first is a tile of one channel with channels last: it is done so, one after the
+ * other, and all share one stream of codes. */
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+typedef struct lean_columns {
+    float minimum[DV_RUN], maximum[DV_RUN]; /* inside */
+    float sum[DV_RUN], outside[DV_RUN];     /* and how many, outside */
+    uint32_t top[DV_RUN];                   /* the largest magnitude of all, as bits */
+} lean_columns;
+
+static void lean_clear(lean_columns *all, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        all->minimum[i] = INFINITY;
+        all->maximum[i] = -INFINITY;
+        all->sum[i] = all->outside[i] = 0;
+        all->top[i] = 0;
+    }
+}
+
+/* Adds `items` pixels, each `count` channels long and `stride` after the one before. `items` is a constant, as are
+ * `masked` and `whole`: whether sums are wanted too. */
+INLINE void lean_add_items(lean_columns *all, const float *restrict x, const float *restrict gate, size_t stride,
+                           size_t items, size_t count, bool masked, bool whole) {
+    for (size_t i = 0; i < count; i++) {
+        float minimum = all->minimum[i], maximum = all->maximum[i], sum = all->sum[i], outside = all->outside[i];
+        uint32_t top = all->top[i];
+        _Pragma("GCC unroll 8") for (size_t j = 0; j < items; j++) {
+            float value = x[j * stride + i], open = masked ? gate[j * stride + i] : 1.0f;
+            float low = open > 0 ? value : INFINITY, high = open > 0 ? value : -INFINITY;
+            minimum = smaller(low, minimum);
+            maximum = larger(high, maximum);
+            if (whole && masked) {
+                sum += open > 0 ? 0.0f : value;
+                outside += open > 0 ? 0.0f : 1.0f;
+            }
+            uint32_t magnitude = dv_float_bits(value) & 0x7fffffff;
+            if (whole)
+                top = magnitude > top ? magnitude : top;
+        }
+        all->minimum[i] = minimum;
+        all->maximum[i] = maximum;
+        if (whole) {
+            all->sum[i] = sum;
+            all->outside[i] = outside;
+            all->top[i] = top;
+        }
+    }
+}
+
+INLINE void lean_add_pixels(lean_columns *all, const float *x, const float *gate, size_t stride, size_t items,
+                            size_t count, bool masked, bool whole) {
+    for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride, gate += DV_GROUP * stride)
+        lean_add_items(all, x, gate, stride, DV_GROUP, count, masked, whole);
+    for (; items > 0; items--, x += stride, gate += stride)
+        lean_add_items(all, x, gate, stride, 1, count, masked, whole);
+}
+
+LOOP void lean_add_masked(lean_columns *all, const float *x, const float *gate, size_t stride, size_t items,
+                          size_t count, bool whole) {
+    if (whole)
+        lean_add_pixels(all, x, gate, stride, items, count, true, true);
+    else
+        lean_add_pixels(all, x, gate, stride, items, count, true, false);
+}
+
+LOOP void lean_add_all(lean_columns *all, const float *x, size_t stride, size_t items, size_t count, bool whole) {
+    if (whole)
+        lean_add_pixels(all, x, x, stride, items, count, false, true);
+    else
+        lean_add_pixels(all, x, x, stride, items, count, false, false);
+}
+
+INLINE void lean_add(const dv_tile *tile, const float *x, const float *gate, size_t stride, size_t items, bool whole,
+                     lean_columns *all) {
+    if (tile->masked)
+        lean_add_masked(all, x, gate, stride, items, tile->channels, whole);
+    else
+        lean_add_all(all, x, stride, items, tile->channels, whole);
+}
+
+/* Adds `pixels` pixels that follow each other from `pixel` on. */
+static void lean_measure(const dv_tile *tile, const void *src, const void *gate, size_t pixel, size_t pixels,
+                         bool whole, lean_columns *all) {
+    const char *x = element(tile->type, src, pixel * tile->pixel_stride);
+    const char *open = element(tile->type, gate, pixel * tile->pixel_stride);
+    if (tile->type == DV_F32) {
+        lean_add(tile, (const float *)(const void *)x, (const float *)(const void *)open, tile->pixel_stride, pixels,
+                 whole, all);
+        return;
+    }
+    float values[DV_GROUP * DV_RUN], gates[DV_GROUP * DV_RUN];
+    for (size_t done = 0; done < pixels; done += DV_GROUP) {
+        size_t now = least(DV_GROUP, pixels - done), at = done * tile->pixel_stride;
+        load_pixels(tile, element(tile->type, x, at), now, values);
+        if (tile->masked)
+            load_pixels(tile, element(tile->type, open, at), now, gates);
+        lean_add(tile, values, gates, tile->channels, now, whole, all);
+    }
+}
+
+/* Minimum, unit and the mean outside of each channel. False if anything cannot be packed. */
+static bool lean_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record) {
+    lean_columns all;
+    uint32_t bad = 0;
+    lean_clear(&all, tile->channels);
+    lean_measure(tile, src, gate, 0, dv_tile_pixels(tile), true, &all);
+    for (size_t i = 0; i < tile->channels; i++) {
+        bool empty = all.minimum[i] > all.maximum[i];
+        record->minima[i] = dv_bf16_down((empty ? 0.0f : all.minimum[i]) + 0.0f);
+        float range = empty ? 0.0f : all.maximum[i] - dv_bf16_to_f32(record->minima[i]);
+        record->units[i] = dv_lean_unit(range);
+        float mean = all.outside[i] > 0 ? all.sum[i] / all.outside[i] : 0.0f;
+        if (tile->masked)
+            record->outside[i] = dv_bf16_nearest_number(mean + 0.0f);
+        bad |= all.top[i] >= dv_float_bits(DV_VALUE_LIMIT);
+        bad |= (dv_float_bits(mean) & 0x7f800000) == 0x7f800000;
+    }
+    return !bad;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+enum { DV_LEAN_WINDOW = 16 * DV_RUN };
+
+/* Of the blocks from `first` to before `end`, which are in one band: what their channels' elements or levels are
+ * measured by. Encoding: offset and scale of the fixed point; decoding: the value of level 0, and the step. */
+typedef struct lean_window {
+    size_t first, end;
+    float offset[DV_LEAN_WINDOW], scale[DV_LEAN_WINDOW];
+} lean_window;
+
+/* Where a block's channels lie among their range: to `lows` and `spans`. */
+static void lean_place_block(const dv_tile *tile, const void *src, const void *gate, size_t block,
+                             const dv_lean_record *record) {
+    lean_columns all;
+    size_t at[3] = {block / tile->blocks[2] / tile->blocks[1], block / tile->blocks[2] % tile->blocks[1],
+                    block % tile->blocks[2]};
+    size_t depth = dv_block_length(tile, 0, at[0]), height = dv_block_length(tile, 1, at[1]);
+    lean_clear(&all, tile->channels);
+    for (size_t z = 0; z < depth; z++)
+        for (size_t y = 0; y < height; y++) {
+            size_t row = (at[0] * tile->edges[0] + z) * tile->sides[1] + at[1] * tile->edges[1] + y;
+            lean_measure(tile, src, gate, row * tile->sides[2] + at[2] * tile->edges[2],
+                         dv_block_length(tile, 2, at[2]), false, &all);
+        }
+    uint8_t *lows = record->lows + block * tile->channels, *spans = record->spans + block * tile->channels;
+    for (size_t i = 0; i < tile->channels; i++) {
+        float minimum = dv_bf16_to_f32(record->minima[i]), unit = dv_bf16_to_f32(record->units[i]);
+        bool empty = all.minimum[i] > all.maximum[i];
+        dv_lean_place place =
+            dv_lean_place_of(empty ? minimum : all.minimum[i], empty ? minimum : all.maximum[i], minimum, unit);
+        lows[i] = (uint8_t)place.low;
+        spans[i] = (uint8_t)place.span;
+    }
+}
+
+/* The lowest level of a block's channels, and their step. */
+INLINE void lean_levels(const dv_tile *tile, const dv_lean_record *record, size_t block, float *restrict base,
+                        float *restrict step) {
+    const float steps = dv_lean_steps(tile);
+    const uint8_t *lows = record->lows ? record->lows + block * tile->channels : NULL;
+    const uint8_t *spans = record->spans ? record->spans + block * tile->channels : NULL;
+    for (size_t i = 0; i < tile->channels; i++) {
+        float unit = dv_bf16_to_f32(record->units[i]);
+        base[i] = dv_bf16_to_f32(record->minima[i]) + (lows ? (float)lows[i] : 0.0f) * unit;
+        step[i] = dv_lean_step(spans ? (float)spans[i] : (float)DV_LEAN_UNITS, unit, steps);
+    }
+}
+
+/* The blocks that a window has from `block` on. */
+INLINE void lean_window_move(const dv_tile *tile, size_t block, lean_window *seen) {
+    size_t across = tile->blocks[2], x = block % across;
+    seen->first = block;
+    seen->end = block + least(DV_LEAN_WINDOW / tile->channels, across - x);
+}
+
+static void lean_window_encode(const dv_tile *tile, const void *src, const void *gate, size_t block,
+                               const dv_lean_record *record, lean_window *seen) {
+    lean_window_move(tile, block, seen);
+    for (size_t at = 0; block < seen->end; block++, at += tile->channels) {
+        if (record->lows)
+            lean_place_block(tile, src, gate, block, record);
+        lean_levels(tile, record, block, seen->offset + at, seen->scale + at);
+        for (size_t i = at; i < at + tile->channels; i++) {
+            seen->scale[i] = dv_fixed_scale(seen->scale[i], tile->bits);
+            seen->offset[i] = dv_fixed_offset(seen->offset[i], seen->scale[i]);
+        }
+    }
+}
+
+/* With a mask, codes of levels begin with 1. */
+static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_record *record, lean_window *seen) {
+    lean_window_move(tile, block, seen);
+    for (size_t at = 0; block < seen->end; block++, at += tile->channels) {
+        lean_levels(tile, record, block, seen->offset + at, seen->scale + at);
+        for (size_t i = at; tile->masked && i < at + tile->channels; i++)
+            seen->offset[i] = seen->offset[i] - seen->scale[i];
+    }
+}
+
+/* A run's own offsets and scales: those of its block, repeated if it has several pixels in a row. */
+typedef struct lean_run {
+    float offset[DV_RUN], scale[DV_RUN];
+} lean_run;
+
+INLINE const float *lean_values(const dv_tile *tile, const pixel_run *now, const float *of_block, float *buffer) {
+    if (now->rows != 1 || now->pixels == 1)
+        return of_block;
+    memcpy(buffer, of_block, tile->channels * sizeof *buffer);
+    repeat(buffer, tile->channels, now->pixels);
+    return buffer;
+}
+
+/* ---- codes --------------------------------------------------------------------------------- */
+
+/* Rows of elements to fixed point, above that of code 0, which elements outside have. */
+ANY_NUMBER LOOP void lean_quantize(const float *restrict x, const float *restrict gate, size_t stride, size_t rows,
+                                   size_t width, const float *restrict offset, const float *restrict scale,
+                                   uint16_t one, uint16_t *restrict fixed) {
+    for (size_t j = 0; j < rows; j++, x += stride, gate += stride, fixed += width)
+        UNROLL for (size_t i = 0; i < width; i++) {
+            uint16_t above = (uint16_t)((uint16_t)(int32_t)((x[i] - offset[i]) * scale[i]) + one);
+            fixed[i] = gate[i] > 0 ? above : 0;
+        }
+}
+
+/* The same without a mask. */
+LOOP void lean_quantize_all(const float *restrict x, size_t stride, size_t rows, size_t width,
+                            const float *restrict offset, const float *restrict scale, uint16_t *restrict fixed) {
+    for (size_t j = 0; j < rows; j++, x += stride, fixed += width)
+        UNROLL for (size_t i = 0; i < width; i++) fixed[i] = (uint16_t)(int32_t)((x[i] - offset[i]) * scale[i]);
+}
+
+static void lean_encode_codes(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
+                              packer *p) {
+    lean_window seen;
+    lean_run run;
+    float values[DV_RUN], gates[DV_RUN];
+    size_t stride, channels = tile->channels;
+    dv_tile behind = *tile; /* whose gates are not asked for early */
+    behind.next = 0;
+    seen.first = seen.end = 0;
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
+        if (now.block < seen.first || now.block >= seen.end)
+            lean_window_encode(tile, src, gate, now.block, record, &seen);
+        size_t at = (now.block - seen.first) * channels;
+        const float *offset = lean_values(tile, &now, seen.offset + at, run.offset);
+        const float *scale = lean_values(tile, &now, seen.scale + at, run.scale);
+        const float *x = pixel_run_load(tile, src, &now, values, &stride);
+        if (tile->masked)
+            lean_quantize(x, pixel_run_load(&behind, gate, &now, gates, &stride), stride, now.rows, now.width, offset,
+                          scale, (uint16_t)dv_fixed_one(tile->bits), p->fixed + p->fill);
+        else
+            lean_quantize_all(x, stride, now.rows, now.width, offset, scale, p->fixed + p->fill);
+        packer_add(p, now.rows * now.width);
+    } while (pixel_run_next(tile, &now, most));
+}
+
+/* Rows of levels to elements. Levels below a half are those of code 0, with or without their dither. */
+LOOP void lean_restore(const float *restrict levels, size_t stride, size_t rows, size_t width,
+                       const float *restrict base, const float *restrict step, const float *restrict outside,
+                       float *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+        UNROLL for (size_t i = 0; i < width; i++) {
+            float value = base[i] + step[i] * levels[i];
+            out[i] = levels[i] < 0.5f ? outside[i] : value;
+        }
+}
+
+LOOP void lean_restore_bf16(const float *restrict levels, size_t stride, size_t rows, size_t width,
+                            const float *restrict base, const float *restrict step, const float *restrict outside,
+                            uint16_t *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+        UNROLL for (size_t i = 0; i < width; i++) {
+            float value = base[i] + step[i] * levels[i];
+            out[i] = dv_bf16_nearest_number(levels[i] < 0.5f ? outside[i] : value);
+        }
+}
+
+INLINE void lean_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
+                             const float *step, const float *outside, void *dst) {
+    char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
+    float buffer[DV_RUN];
+    if (!tile->masked) {
+        pixel_run_restore(tile, levels, run, base, step, buffer, dst);
+    } else if (tile->type == DV_F32) {
+        lean_restore(levels, tile->pixel_stride, run->rows, run->width, base, step, outside, (float *)(void *)at);
+    } else if (tile->type == DV_BF16) {
+        lean_restore_bf16(levels, tile->pixel_stride, run->rows, run->width, base, step, outside,
+                          (uint16_t *)(void *)at);
+    } else {
+        lean_restore(levels, run->width, run->rows, run->width, base, step, outside, buffer);
+        pixel_run_store(tile, buffer, run, at);
+    }
+}
+
+static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, unpacker *u, void *dst) {
+    lean_window seen;
+    lean_run run;
+    float outside[DV_RUN];
+    size_t channels = tile->channels;
+    seen.first = seen.end = 0;
+    if (tile->masked)
+        bf16_to_f32(record->outside, channels, outside);
+    repeat(outside, tile->masked ? channels : 0, repetitions(channels, tile->edges[2]));
+    const size_t most = DV_RUN / channels;
+    pixel_run now = pixel_run_first(tile, most);
+    do {
+        if (now.block < seen.first || now.block >= seen.end)
+            lean_window_decode(tile, now.block, record, &seen);
+        size_t at = (now.block - seen.first) * channels;
+        const float *base = lean_values(tile, &now, seen.offset + at, run.offset);
+        const float *step = lean_values(tile, &now, seen.scale + at, run.scale);
+        lean_run_restore(tile, unpacker_take(u, now.rows * now.width), &now, base, step, outside, dst);
+    } while (pixel_run_next(tile, &now, most));
+}
+
+/* ---- channels first ------------------------------------------------------------------------ */
+
+/* A channel of a tile with channels first, as a tile of its own, and its part of the record. */
+static dv_tile lean_channel(const dv_tile *tile) {
+    dv_tile one = *tile;
+    one.layout = DV_NHWC;
+    one.channels = one.pixel_stride = 1;
+    one.next = 0;
+    return one;
+}
+
+static dv_lean_record lean_channel_record(const dv_tile *tile, const dv_lean_record *record, size_t channel) {
+    size_t blocks = channel * dv_tile_blocks(tile);
+    return (dv_lean_record){
+        .minima = record->minima + channel,
+        .units = record->units + channel,
+        .outside = record->outside ? record->outside + channel : NULL,
+        .lows = record->lows ? record->lows + blocks : NULL,
+        .spans = record->spans ? record->spans + blocks : NULL,
+        .codes = record->codes,
+    };
+}
+
+/* ---- tiles --------------------------------------------------------------------------------- */
+
+static bool lean_encode_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
+                                 packer *p) {
+    if (tile->layout == DV_NHWC) {
+        if (!lean_channels(tile, src, gate, record))
+            return false;
+        lean_encode_codes(tile, src, gate, record, p);
+        return true;
+    }
+    const dv_tile one = lean_channel(tile);
+    for (size_t c = 0; c < tile->channels; c++) {
+        size_t at = c * dv_tile_pixels(tile);
+        dv_lean_record part = lean_channel_record(tile, record, c);
+        const char *x = element(tile->type, src, at), *open = element(tile->type, gate, at);
+        if (!lean_channels(&one, x, open, &part))
+            return false;
+        lean_encode_codes(&one, x, open, &part, p);
+    }
+    return true;
+}
+
+static bool lean_encode(const dv_tile *tile, dv_random key, const void *src, const void *gate,
+                        const dv_lean_record *record) {
+    packer p = {.key = key, .nearest = tile->dither == DV_DITHER_NONE, .bits = tile->bits, .dst = record->codes};
+    if (!lean_encode_channels(tile, src, gate, record, &p))
+        return false;
+    packer_finish(&p);
+    return true;
+}
+
+static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
+    unpacker u;
+    unpacker_begin(&u, tile, key, record->codes);
+    if (tile->layout == DV_NHWC) {
+        lean_decode_codes(tile, record, &u, dst);
+        return;
+    }
+    const dv_tile one = lean_channel(tile);
+    for (size_t c = 0; c < tile->channels; c++) {
+        dv_lean_record part = lean_channel_record(tile, record, c);
+        lean_decode_codes(&one, &part, &u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
+    }
+}
+
+/* ---- the mask alone ------------------------------------------------------------------------ */
+
+/* Of a whole chunk of 2-bit codes. Bytes j and j + 32 have the codes of elements j, j + 64, ... and j + 32, j + 96,
+ * ...: the even and the odd bits of byte j of the mask. */
+LOOP void lean_mask_chunk(const uint8_t *restrict codes, uint8_t *restrict mask) {
+    for (size_t j = 0; j < DV_CHUNK / 8; j++) {
+        uint8_t even = codes[j], odd = codes[j + DV_CHUNK / 8];
+        even = (uint8_t)((even | even >> 1) & 0x55);
+        odd = (uint8_t)((odd | odd >> 1) & 0x55);
+        mask[j] = (uint8_t)(even | odd << 1);
+    }
+}
+
+/* Where chunk `index` of a tile's codes lies in its image, if it is a chunk of the image's mask too. */
+INLINE bool lean_chunk_place(const dv_tile *tile, size_t index, size_t *place) {
+    size_t at = index * DV_CHUNK, channels = tile->channels;
+    if (tile->layout == DV_NCHW || channels == tile->pixel_stride) {
+        *place = at;
+        return true;
+    }
+    *place = at / channels * tile->pixel_stride + at % channels;
+    return channels % DV_CHUNK == 0 && tile->pixel_stride % DV_CHUNK == 0;
+}
+
+static void lean_mask(const dv_tile *tile, const uint8_t *codes, size_t first, size_t elements, uint8_t *mask) {
+    size_t total = tile->channels * dv_tile_pixels(tile), bytes = dv_chunk_bytes(DV_CHUNK, tile->bits);
+    for (size_t index = 0; index * DV_CHUNK < total; index++, codes += bytes) {
+        float levels[DV_CHUNK + 8];
+        size_t now = least(DV_CHUNK, total - index * DV_CHUNK), place;
+        bool same = lean_chunk_place(tile, index, &place);
+        if (same && tile->bits == 2 && now == DV_CHUNK) {
+            lean_mask_chunk(codes, mask + (first + place) / 8);
+            continue;
+        }
+        unpack_plain(codes, now, tile->bits, levels);
+        if (same)
+            (void)bits_encode_f32(levels, now, mask + (first + place) / 8);
+        for (size_t i = 0; !same && i < now; i++) {
+            size_t at = index * DV_CHUNK + i;
+            if (levels[i] > 0)
+                set_bit(mask, elements, first + at / tile->channels * tile->pixel_stride + at % tile->channels);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+/* The codec `lean`: what is inside of the mask comes back within half a step and right on average, what is outside as
+ * its mean, and the mask to the bit. */
+#include "base/cpu.h"
+#include "codec/lean.h"
+#include "maps.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+static const dv_map map = {
+    .type = DV_F32, .layout = DV_NHWC, .images = 2, .channels = 19, .rank = 2, .sides = {17, 12}};
+
+/* A gate that is open for about half of the elements, whatever they are. */
+static float *gate_of(size_t count) {
+    float *gate = malloc(count * sizeof *gate);
+    assert_non_null(gate);
+    for (size_t i = 0; i < count; i++)
+        gate[i] = (i * 2654435761u >> 16) % 2 ? 0.5f : -1.0f;
+    return gate;
+}
+
+typedef struct trial {
+    dv_codec codec;
+    size_t count, bytes;
+    float *src, *gate, *decoded;
+    void *packed;
+} trial;
+
+static trial trial_new(const char *text) {
+    trial t = {.codec = codec_of(text), .count = dv_map_elements(&map)};
+    t.bytes = packed_bytes_of(&t.codec, &map);
+    t.src = map_values(&map, 3);
+    t.gate = gate_of(t.count);
+    t.decoded = malloc(t.count * sizeof *t.decoded);
+    t.packed = guarded_new(t.bytes);
+    return t;
+}
+
+static void trial_free(trial *t) {
+    guarded_free(t->packed, t->bytes);
+    free(t->src);
+    free(t->gate);
+    free(t->decoded);
+}
+
+static void pack(trial *t, uint64_t step) {
+    dv_noise noise = {.seed = 1, .step = step};
+    assert_ok(dv_lean_encode(&t->codec, &map, &noise, 0, map.images, t->src, t->gate, t->packed, t->bytes, &error));
+    assert_ok(dv_codec_decode(&t->codec, &map, &noise, t->packed, t->bytes, t->decoded, &error));
+}
+
+/* Of the channel that element `i` is in, and of its image: the range inside, and the mean outside. */
+static void channel_of(const trial *t, size_t i, float *range, double *mean) {
+    size_t image = t->count / map.images, first = i / image * image + i % map.channels;
+    float low = INFINITY, high = -INFINITY;
+    double sum = 0, outside = 0;
+    for (size_t j = first; j < first + image - i % map.channels; j += map.channels) {
+        bool open = t->gate[j] > 0;
+        low = open ? fminf(low, t->src[j]) : low;
+        high = open ? fmaxf(high, t->src[j]) : high;
+        sum += open ? 0 : (double)t->src[j];
+        outside += open ? 0 : 1;
+    }
+    *range = high - low;
+    *mean = outside > 0 ? sum / outside : 0;
+}
+
+static void the_error_is_within_half_a_step(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        float steps;
+    } cases[] = {{"lean", 2}, {"lean:levels=7", 6}, {"lean:levels=15", 14}, {"lean:levels=255", 254}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        trial t = trial_new(cases[k].text);
+        pack(&t, 0);
+        for (size_t i = 0; i < t.count; i++) {
+            float range, bound;
+            double mean;
+            channel_of(&t, i, &range, &mean);
+            bound = range * 1.02f / cases[k].steps / 2; /* two units of 255 and two roundings to bf16 more */
+            if (t.gate[i] > 0 && !(fabsf(t.decoded[i] - t.src[i]) <= bound + fabsf(t.src[i]) * 0x1p-6f))
+                fail_msg("%s: element %zu: %g became %g", cases[k].text, i, (double)t.src[i], (double)t.decoded[i]);
+            if (t.gate[i] <= 0 && fabs((double)t.decoded[i] - mean) > fabs(mean) * 0x1p-8 + 1e-6)
+                fail_msg("%s: element %zu, outside: %g instead of %g", cases[k].text, i, (double)t.decoded[i], mean);
+        }
+        trial_free(&t);
+    }
+}
+
+/* The mean over many draws is the element, within five of its deviations. */
+static void check_mean(const char *text) {
+    enum { DRAWS = 2000 };
+    trial t = trial_new(text);
+    double *sum = calloc(t.count, sizeof *sum), *squares = calloc(t.count, sizeof *squares);
+    assert_true(sum && squares);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        pack(&t, (uint64_t)draw);
+        for (size_t i = 0; i < t.count; i++) {
+            double distance = (double)t.decoded[i] - (double)t.src[i];
+            sum[i] += distance;
+            squares[i] += distance * distance;
+        }
+    }
+    bool masked = dv_lean_has_mask(&t.codec);
+    for (size_t i = 0; i < t.count; i++) {
+        double mean = sum[i] / DRAWS, deviation = sqrt(squares[i] / DRAWS / DRAWS);
+        if ((!masked || t.gate[i] > 0) && fabs(mean) > 5 * deviation + 1e-3) /* half a unit of the fixed point */
+            fail_msg("%s: element %zu of %g is off by %g on average, by chance %g", text, i, (double)t.src[i], mean,
+                     deviation);
+    }
+    free(sum);
+    free(squares);
+    trial_free(&t);
+}
+
+static void inside_it_is_right_on_average(void **state) {
+    (void)state;
+    check_mean("lean");
+    check_mean("lean:levels=7,dither=stochastic");
+    check_mean("lean:mask=off");
+}
+
+/* In every type and layout, and where an image has more channels than a tile. */
+static void the_mask_comes_back(void **state) {
+    (void)state;
+    static const size_t channels[] = {5, 64, 600, 1024};
+    static const char *const texts[] = {"lean", "lean:levels=7", "lean:levels=15", "lean:levels=255,dither=none"};
+    for (int kind = 0; kind < DV_ISA_COUNT * DV_LAYOUT_COUNT * 4 * 4; kind++) {
+        dv_isa isa = (dv_isa)(kind / DV_LAYOUT_COUNT / 16);
+        dv_map shape = {.layout = (dv_layout)(kind / 16 % DV_LAYOUT_COUNT), .images = 2, .rank = 2, .sides = {5, 9}};
+        shape.channels = channels[kind % 4];
+        if (!dv_isa_available(isa))
+            continue;
+        dv_isa_force(isa);
+        dv_codec codec = codec_of(texts[kind / 4 % 4]), bits = codec_of("bits");
+        size_t bytes = packed_bytes_of(&codec, &shape), stride = packed_bytes_of(&bits, &shape) / 2;
+        float *src = map_values(&shape, 9), *gate = gate_of(dv_map_elements(&shape));
+        void *packed = guarded_new(bytes), *mask = guarded_new(2 * stride), *expected = guarded_new(2 * stride);
+        assert_ok(dv_lean_encode(&codec, &shape, NULL, 0, 2, src, gate, packed, bytes, &error));
+        assert_ok(dv_codec_decode_mask(&codec, &shape, 0, 2, packed, bytes, mask, stride, &error));
+        assert_ok(dv_codec_encode(&bits, &shape, NULL, gate, expected, 2 * stride, &error));
+        assert_memory_equal(mask, expected, 2 * stride);
+        guarded_free(packed, bytes);
+        guarded_free(mask, 2 * stride);
+        guarded_free(expected, 2 * stride);
+        free(src);
+        free(gate);
+    }
+}
+
+/* All inside, all outside, all the same. */
+static void extremes_come_back(void **state) {
+    (void)state;
+    trial t = trial_new("lean");
+    for (int open = 0; open < 2; open++) {
+        for (size_t i = 0; i < t.count; i++) {
+            t.gate[i] = (float)open;
+            t.src[i] = 3.5f;
+        }
+        pack(&t, 0);
+        for (size_t i = 0; i < t.count; i++)
+            assert_true(t.decoded[i] == 3.5f);
+    }
+    t.src[17] = NAN;
+    assert_fails(dv_lean_encode(&t.codec, &map, NULL, 0, 2, t.src, t.gate, t.packed, t.bytes, &error),
+                 DV_ERROR_NONFINITE, "lean: NaN in image 0, channel 17");
+    dv_map flat = {.images = 2, .channels = 8};
+    assert_fails(dv_lean_encode(&t.codec, &flat, NULL, 0, 2, t.src, t.gate, t.packed, t.bytes, &error),
+                 DV_ERROR_UNSUPPORTED, "one pixel");
+    trial_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_error_is_within_half_a_step),
+        cmocka_unit_test(inside_it_is_right_on_average),
+        cmocka_unit_test(the_mask_comes_back),
+        cmocka_unit_test(extremes_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
