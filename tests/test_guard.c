@@ -161,7 +161,7 @@ static void callers_are_watched_too(void **state) {
 
 /* ---- no difference --------------------------------------------------------------------------- */
 
-static const char *const methods[] = {"none", "division", "division:recompute=norms"};
+static const char *const methods[] = {"none", "division", "division:recompute=norms", "lean"};
 static const char *const models[] = {"resnet20", "densenet121_cifar"};
 
 /* What is tried with each: a network, a method, a type. Fewer where tests are slow. */

@@ -8,8 +8,8 @@
 #include <division/models.h>
 
 /* The last goes on behind the next operations, from which nothing can be hidden then. */
-static const char *const methods[] = {"none", "division", "division:recompute=norms", "checkpoint", "blpa", "actnn",
-                                      "acgc", "swap"};
+static const char *const methods[] = {
+    "none", "division", "division:recompute=norms", "checkpoint", "blpa", "actnn", "acgc", "lean", "swap"};
 
 enum { METHODS = sizeof methods / sizeof *methods, METHODS_TO_HIDE_FROM = METHODS - 1 };
 

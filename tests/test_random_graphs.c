@@ -31,6 +31,7 @@ static const char *const packed_methods[] = {
     "division:bits=8,recompute=norms",
     "division:bits=8,block=3,spill=on",
     "division:bits=8,block=2,recompute=norms,dither=subtractive",
+    "lean:levels=255,joined=255,mask=off",
 };
 enum { PACKED_METHODS = sizeof packed_methods / sizeof *packed_methods };
 
@@ -43,6 +44,9 @@ static const struct {
     {"bf16", false, 0.05},
     {"blpa:bits=8", false, 0.5},
     {"blpa", false, INFINITY},
+    {"lean:levels=255,joined=255", false, 0.5},
+    {"lean", false, INFINITY},
+    {"lean:chain=2,block=2,levels=7", false, INFINITY},
     {"actnn:level=L0", false, 0},
     {"actnn:level=L1", false, INFINITY},
     {"actnn:level=L2", false, INFINITY},

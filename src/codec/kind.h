@@ -5,6 +5,7 @@
 
 #include <division/codec.h>
 #include <division/tools/option.h>
+#include <stdbool.h>
 
 /* A checked call, as a codec gets it: the map can exist, pointers are not NULL, buffers are large
  * enough and aligned, and first + count <= map->images. `elements` are those of the images asked for;
@@ -34,6 +35,7 @@ typedef struct dv_codec_kind {
     /* Where the elements were positive, as the `bits` codec has it, images `stride` bytes apart. NULL: records do not
      * tell it exactly. */
     void (*decode_mask)(const dv_codec_call *call, const uint8_t *records, uint8_t *mask, size_t stride);
+    bool (*tells_mask)(const dv_codec *codec); /* with these options they do; NULL: with all */
 
     /* The byte of a record at which that mask lies as it is. NULL: it does not. */
     size_t (*mask_at)(const dv_codec *codec, const dv_map *map);

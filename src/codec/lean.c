@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-static const char *const level_words[] = {
+const char *const dv_lean_level_words[] = {
     [DV_LEAN_3] = "3", [DV_LEAN_7] = "7", [DV_LEAN_15] = "15", [DV_LEAN_255] = "255", NULL};
 static const int level_bits[] = {[DV_LEAN_3] = 2, [DV_LEAN_7] = 3, [DV_LEAN_15] = 4, [DV_LEAN_255] = 8};
 static const char *const dither_words[] = {
@@ -29,7 +29,7 @@ static const dv_option options[DV_LEAN_OPTIONS] = {
     [DV_LEAN_BLOCK] = {"block", "N", "edge of a block, in elements", DV_INTEGER_IN(DV_LEAN_BLOCK, 2, 64),
                        .preset = "8"},
     [DV_LEAN_LEVELS] = {"levels", NULL, "levels of a block, in 2, 3, 4 or 8 bits; one more without a mask",
-                        DV_WORD_IN(DV_LEAN_LEVELS, level_words), .preset = "3"},
+                        DV_WORD_IN(DV_LEAN_LEVELS, dv_lean_level_words), .preset = "3"},
     [DV_LEAN_DITHER] = {"dither", NULL, "what is added before rounding; subtractive: and taken off again at decode",
                         DV_WORD_IN(DV_LEAN_DITHER, dither_words), .preset = "subtractive"},
     [DV_LEAN_MASK] = {"mask", NULL, "on: what is not positive is one state of the code, and decoded as its mean",
@@ -160,6 +160,10 @@ dv_status dv_lean_encode(const dv_codec *codec, const dv_map *map, const dv_nois
     return encode_gated(&call, src, gate, records, error);
 }
 
+static bool tells_mask(const dv_codec *codec) {
+    return dv_lean_has_mask(codec);
+}
+
 const dv_codec_kind dv_codec_lean = {
     .name = "lean",
     .help = "a few levels by block, and one code for all that a ReLU cuts off",
@@ -169,4 +173,5 @@ const dv_codec_kind dv_codec_lean = {
     .encode = encode,
     .decode = decode,
     .decode_mask = decode_mask,
+    .tells_mask = tells_mask,
 };

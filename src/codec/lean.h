@@ -6,6 +6,7 @@
 
 /* Levels are an index: of 3, 7, 15 and 255. */
 enum { DV_LEAN_BLOCK, DV_LEAN_LEVELS, DV_LEAN_DITHER, DV_LEAN_MASK, DV_LEAN_OPTIONS };
+extern const char *const dv_lean_level_words[];
 enum { DV_LEAN_3, DV_LEAN_7, DV_LEAN_15, DV_LEAN_255 };
 enum { DV_LEAN_MASK_OFF, DV_LEAN_MASK_ON };
 
@@ -15,7 +16,7 @@ dv_status dv_lean_encode(const dv_codec *codec, const dv_map *map, const dv_nois
                          const void *src, const void *gate, void *packed, size_t packed_bytes, dv_error *error);
 
 /* Whether the codec's records have a mask inside. */
-static inline int dv_lean_has_mask(const dv_codec *codec) {
+static inline bool dv_lean_has_mask(const dv_codec *codec) {
     return codec->kind == &dv_codec_lean && codec->options[DV_LEAN_MASK] == DV_LEAN_MASK_ON;
 }
 

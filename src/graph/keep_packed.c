@@ -45,7 +45,8 @@ static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint
 }
 
 static bool tells_mask(const dv_value_plan *v) {
-    return v->codec.kind->decode_mask != NULL;
+    const dv_codec_kind *kind = v->codec.kind;
+    return kind->decode_mask && (!kind->tells_mask || kind->tells_mask(&v->codec));
 }
 
 static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {

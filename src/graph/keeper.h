@@ -9,6 +9,7 @@
  *     replayed     nothing: a segment of layers runs forward again before the segment's backward
  *     spilled      a file has it in the meantime: of another keeper, exact or packed
  *     unit         one code for what a batch norm normalises, the mask of its output, and the output
+ *     lean         one code for what a batch norm normalises and the mask of its output, which is recomputed from it
  *     groups       groups of elements in a few bits, each image of the value with its own number of bits
  *     channels     codes whose width differs by channel, and from step to step */
 #ifndef DV_GRAPH_KEEPER_H
@@ -48,7 +49,7 @@ typedef struct dv_keeper {
 } dv_keeper;
 
 extern const dv_keeper dv_keep_exact, dv_keep_packed, dv_keep_mask, dv_keep_recomputed, dv_keep_replayed,
-    dv_keep_spilled, dv_keep_unit, dv_keep_groups, dv_keep_channels;
+    dv_keep_spilled, dv_keep_unit, dv_keep_lean, dv_keep_groups, dv_keep_channels;
 
 /* How a value is found that is in memory as it was, for keepers that bring it there. */
 void dv_exact_fill(const struct dv_run *run, dv_value value, dv_kept *kept);

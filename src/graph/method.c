@@ -10,11 +10,11 @@
 #include <string.h>
 
 extern const dv_method_kind dv_method_none, dv_method_division, dv_method_checkpoint, dv_method_swap, dv_method_bf16,
-    dv_method_blpa, dv_method_actnn, dv_method_acgc, dv_method_mixed;
+    dv_method_blpa, dv_method_actnn, dv_method_acgc, dv_method_lean, dv_method_mixed;
 
 static const dv_method_kind *const kinds[] = {
-    &dv_method_none, &dv_method_division, &dv_method_checkpoint, &dv_method_swap,
-    &dv_method_bf16, &dv_method_blpa,     &dv_method_actnn,      &dv_method_acgc,
+    &dv_method_none, &dv_method_division, &dv_method_checkpoint, &dv_method_swap, &dv_method_bf16,
+    &dv_method_blpa, &dv_method_actnn,    &dv_method_acgc,       &dv_method_lean,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

@@ -91,7 +91,7 @@ static bool can_run_in_place(const dv_plan *plan, int layer) {
     const dv_graph_value *input = &plan->graph->values[node->inputs[0]];
     const dv_value_plan *v = &plan->values[node->inputs[0]];
     const dv_keeper *keeper = dv_keeper_in_memory(v);
-    bool held = (keeper && keeper->holds_until) || v->stored_by == layer;
+    bool held = keeper && keeper->holds_until;
     return node->layer.kind->in_place && !plan->guard.apart && input->last_user == layer &&
            dv_times_taken(node, node->inputs[0]) == 1 && !held &&
            dv_map_bytes(&input->map) == dv_map_bytes(&node->layer.output);
@@ -148,7 +148,9 @@ static dv_status plan_forward(dv_plan *plan, dv_error *error) {
         int at = layer->forward_at, until = layer->backward && layer->replay_at < 0 ? layer->backward_at : at;
         int taken_over = can_run_in_place(plan, i) ? plan->values[node->inputs[0]].data : DV_NO_PIECE;
         DV_TRY(plan_value(plan, node->output, at, taken_over, error));
-        layer->forward_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes, at, at);
+        bool stores_input = plan->values[node->inputs[0]].keeper && plan->values[node->inputs[0]].stored_by == i;
+        size_t more = stores_input ? node->layer.store_input_bytes : 0;
+        layer->forward_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes + more, at, at);
         layer->saved = dv_plan_book(plan, dv_plan_saved_bytes(plan, i), at, until);
     }
     return DV_OK;

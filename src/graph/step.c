@@ -22,7 +22,8 @@ static const char *value_name(const dv_graph *graph, dv_value value) {
 /* What a value is to be stored in by layer `i` (DV_INPUT: before the first), or NULL. */
 static dv_kept *to_store(dv_run *run, dv_value value, int i, const dv_under_way *now) {
     dv_kept *kept = &run->kept[value];
-    if (!now->training || !kept->access || !kept->access->store || run->plan->values[value].stored_by != i)
+    if (!now->training || !kept->access || !(kept->access->store || kept->access->store_gated) ||
+        run->plan->values[value].stored_by != i)
         return NULL;
     kept->noise.step = now->told.batch;
     kept->noise.image = now->told.first_image;

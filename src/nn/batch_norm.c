@@ -150,6 +150,7 @@ static size_t images_at_once(const dv_map *map) {
 /* What recomputing takes. */
 typedef struct recompute_space {
     float *mean, *scale, *bias; /* extended */
+    uint8_t *mask;              /* of these images, if it is in a code; NULL without ReLU */
     void *x;                    /* images; NULL where nothing is added, and x can be where the output will be */
 } recompute_space;
 
@@ -159,6 +160,7 @@ static size_t cut_recompute_space(const dv_layer *layer, void *memory, recompute
     s->mean = dv_carve(memory, &offset, extended);
     s->scale = dv_carve(memory, &offset, extended);
     s->bias = dv_carve(memory, &offset, extended);
+    s->mask = options_of(layer)->relu ? dv_carve(memory, &offset, images_at_once(map) * dv_mask_stride(map)) : NULL;
     s->x = options_of(layer)->add ? dv_carve(memory, &offset, images_at_once(map) * image_bytes(map)) : NULL;
     return offset;
 }
@@ -169,6 +171,7 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     layer->saved_bytes = 2 * layer->output.channels * sizeof(float);
     layer->forward_workspace_bytes = cut_workspace(layer, NULL, false, &w);
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
+    layer->store_input_bytes = images_at_once(&layer->output) * image_bytes(&layer->output);
     layer->recompute_bytes = cut_recompute_space(layer, NULL, &(recompute_space){0});
     return DV_OK;
 }
@@ -356,19 +359,41 @@ static void normalize_images(const dv_layer *layer, const dv_forward *call, cons
     }
 }
 
+/* Where x of some images is when the output has been made: where it was, or a copy that is made before that overwrites
+ * it, behind the rest of the workspace. */
+static const void *input_behind(const dv_layer *layer, const dv_forward *call, size_t first, size_t count) {
+    const dv_map *map = &layer->output;
+    const char *x = dv_image(map, call->inputs[0], first);
+    if (call->inputs[0] != call->output)
+        return x;
+    size_t bytes = image_bytes(map), elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
+    char *copy = (char *)call->workspace + layer->forward_workspace_bytes;
+#pragma omp parallel for schedule(static)
+    for (size_t p = 0; p < parts; p++) {
+        dv_part part = dv_part_at(count, elements, p);
+        size_t begin = part.begin * (bytes / elements), end = part.end * (bytes / elements);
+        for (size_t n = part.first; n < part.last; n++)
+            memcpy(copy + n * bytes + begin, x + n * bytes + begin, end - begin);
+    }
+    return copy;
+}
+
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     const dv_map *map = &layer->output;
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     DV_TRY(choose_scales(layer, call, &w, error));
-    size_t step = call->store_output || call->store_input ? dv_map_slice_images(map) : call->images;
+    size_t step = call->store_input    ? images_at_once(map)
+                  : call->store_output ? dv_map_slice_images(map)
+                                       : call->images;
     for (size_t first = 0; first < call->images; first += step) {
         size_t now = dv_smaller(step, call->images - first);
+        const void *x = call->store_input ? input_behind(layer, call, first, now) : NULL;
         normalize_images(layer, call, &w, first, now);
         if (call->store_output)
             DV_TRY(dv_kept_store(call->store_output, first, now, dv_image(map, call->output, first), error));
         if (call->store_input)
-            DV_TRY(dv_kept_store(call->store_input, first, now, dv_image(map, call->inputs[0], first), error));
+            DV_TRY(dv_kept_store_input(call->store_input, first, now, x, dv_image(map, call->output, first), error));
     }
     return DV_OK;
 }
@@ -406,19 +431,6 @@ static void normalize_kept(const dv_map *map, const recompute_space *s, const vo
     }
 }
 
-/* Without bits the mask is in the code of x, whose sign is exact: then comparing with zero is right. */
-static void normalize_signed(const dv_map *map, const recompute_space *s, const void *x, size_t count, void *images) {
-    size_t elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
-#pragma omp parallel for schedule(static)
-    for (size_t p = 0; p < parts; p++) {
-        dv_part part = dv_part_at(count, elements, p);
-        dv_span span = dv_part_span(map, &part);
-        for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->normalize(&span, dv_image(map, x, n), NULL, s->mean, s->scale, s->bias, true,
-                                        dv_image_in(map, images, n), NULL);
-    }
-}
-
 /* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same workspace,
  * which is used for x and the coefficients only then. */
 static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
@@ -435,10 +447,10 @@ static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t 
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
         DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
         choose_scales_again(layer, output, &s);
-        if (options_of(layer)->relu && !output->mask)
-            normalize_signed(map, &s, x, now, to);
-        else
-            normalize_kept(map, &s, x, addend, output->mask ? output->mask + at * dv_mask_stride(map) : NULL, now, to);
+        const uint8_t *mask = output->mask ? output->mask + at * dv_mask_stride(map) : NULL;
+        if (options_of(layer)->relu && !mask)
+            DV_TRY(dv_kept_mask(output, at, now, s.mask, &mask, error));
+        normalize_kept(map, &s, x, addend, mask, now, to);
     }
     return DV_OK;
 }

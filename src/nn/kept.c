@@ -5,6 +5,13 @@ dv_status dv_kept_store(const dv_kept *kept, size_t first, size_t count, const v
     return kept->access->store(kept, first, count, images, error);
 }
 
+dv_status dv_kept_store_input(const dv_kept *kept, size_t first, size_t count, const void *images, const void *gate,
+                              dv_error *error) {
+    if (kept->access->store_gated)
+        return kept->access->store_gated(kept, first, count, images, gate, error);
+    return dv_kept_store(kept, first, count, images, error);
+}
+
 dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                          dv_error *error) {
     return kept->access->load(kept, first, count, buffer, images, error);

@@ -16,6 +16,11 @@ typedef struct dv_keeper_access {
     /* Stores images first .. first + count - 1 of a value, which have just been made and are at `images`. NULL: there
      * is nothing to store. */
     dv_status (*store)(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
+
+    /* The same of what a layer normalises, which stores it itself: with the output that it has made of these images, at
+     * `gate`, whose mask the keeper wants to know. NULL: it does not, and `store` is called. */
+    dv_status (*store_gated)(const dv_kept *kept, size_t first, size_t count, const void *images, const void *gate,
+                             dv_error *error);
     bool whole; /* it wants all images at once, and so behind the layer */
 
     /* Leaves in *images where these images are, in the map's type: some place of their own, or `buffer`, which has room
@@ -61,6 +66,10 @@ struct dv_kept {
 
 /* Stores images first .. first + count - 1 of a value that has just been made, which are at `images`. */
 dv_status dv_kept_store(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error);
+
+/* The same of a layer's input, when it has made its output, which is at `gate`. */
+dv_status dv_kept_store_input(const dv_kept *kept, size_t first, size_t count, const void *images, const void *gate,
+                              dv_error *error);
 
 /* Whether it is to be stored as a whole, or what stands behind it in a file. */
 static inline bool dv_kept_whole(const dv_kept *kept) {

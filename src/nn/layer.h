@@ -98,7 +98,7 @@ typedef struct dv_forward {
                                   * itself (stores_output). NULL: not */
     const dv_kept *store_input;  /* the same of inputs[0], with the output's mask at hand (stores_input) */
     void *saved;                 /* [dv_layer_saved_bytes] kept until backward */
-    void *workspace;             /* [forward_workspace_bytes], contents undefined */
+    void *workspace;             /* [forward_workspace_bytes], contents undefined; and store_input_bytes */
     bool training;               /* else: inference; nothing is saved, running statistics are used */
     bool replay;              /* in training: a second time for the same batch. Running statistics have moved already */
     uint64_t seed, step, key; /* random numbers: of the training, of the step, of the layer */
@@ -183,7 +183,7 @@ typedef struct dv_layer_kind {
     /* Traits: what graphs, plans and methods want to know. They never ask which kind a layer is. */
     bool in_place;          /* output may be the memory of inputs[0] */
     bool stores_output;     /* forward stores the output itself where it is told to */
-    bool stores_input;      /* ... and inputs[0], which must not be overwritten then */
+    bool stores_input;      /* ... and inputs[0], before it overwrites it */
     unsigned diff_in_place; /* bit i: diff_inputs[i] may be the memory of diff_output (one of them at a time) */
     bool joins;             /* the output is the inputs side by side: nothing is computed */
     bool normalises; /* the output is inputs[0], normalised by statistics of the batch; the other input is added */
@@ -224,7 +224,8 @@ struct dv_layer {
     /* set by prepare */
     size_t saved_bytes;
     size_t forward_workspace_bytes, backward_workspace_bytes;
-    size_t recompute_bytes; /* of workspace for recompute */
+    size_t store_input_bytes; /* of workspace more, behind that of forward, if it is told to store its input */
+    size_t recompute_bytes;   /* of workspace for recompute */
     void *prepared;
 };
 

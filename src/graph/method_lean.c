@@ -1,0 +1,111 @@
+/* LEAN: of a batch norm, the ReLU behind it and the layers that read its output, one code is kept: that of the norm's
+ * input, in which the mask is one state (codec `lean`). The outputs of norms, with what is added to them, are
+ * recomputed from it.
+ *
+ *     a value that                                             is kept
+ *     one norm with a ReLU reads, and nobody else              by its code, with the mask of the norm's output inside
+ *     a norm without a ReLU reads, or several norms do, or     by its code without a mask; a mask that is needed lies
+ *     a norm and another layer                                 beside it, as bits
+ *     a norm has made                                          not at all, if it follows from at most `chain` values
+ *     joins others                                             not at all
+ *     is the network's input                                   in 8 bits
+ *     has one pixel                                            exactly
+ *     is anything else                                         by its code, its own mask inside if a ReLU made it */
+#include "base/status.h"
+#include "codec/lean.h"
+#include "graph/plan.h"
+
+enum { CHAIN, JOINED }; /* options */
+
+static const dv_option options[] = {
+    [CHAIN] = {"chain", "N", "most values that one is recomputed from: time and noise grow with them",
+               DV_INTEGER_IN(CHAIN, 1, 64), .preset = "8"},
+    [JOINED] = {"joined", NULL, "levels of values that are joined: many norms read them",
+                DV_WORD_IN(JOINED, dv_lean_level_words), .preset = "15"},
+};
+
+static bool is_flat(const dv_plan *plan, dv_value value) {
+    const dv_map *map = &plan->graph->values[value].map;
+    return dv_map_image_elements(map) == map->channels;
+}
+
+/* Layer `i` reads the value in backward, for its own gradients or to recompute its output. */
+static bool reads(const dv_plan *plan, int i, dv_value value) {
+    const dv_keeper *keeper = plan->values[plan->graph->layers[i].output].keeper;
+    return dv_plan_reads(plan, i, value) || (keeper && keeper->recomputes);
+}
+
+/* The norm with a ReLU that alone reads the value, and takes it once, or -1. All who come behind have their keepers. */
+static int gate_of(const dv_plan *plan, dv_value value) {
+    const dv_graph_value *v = &plan->graph->values[value];
+    int norm = -1;
+    for (int i = v->producer + 1; i <= v->last_user; i++) {
+        const dv_graph_layer *node = &plan->graph->layers[i];
+        int times = dv_times_taken(node, value);
+        if (times == 0 || !reads(plan, i, value))
+            continue;
+        if (norm >= 0 || times > 1 || node->inputs[0] != value || !node->layer.kind->stores_input ||
+            !node->layer.zero_outside_mask)
+            return -1;
+        norm = i;
+    }
+    return norm;
+}
+
+static bool is_part_of_joined(const dv_plan *plan, dv_value value) {
+    const dv_graph_value *v = &plan->graph->values[value];
+    for (int i = v->producer + 1; i <= v->last_user; i++)
+        if (plan->graph->layers[i].layer.kind->joins && dv_times_taken(&plan->graph->layers[i], value) > 0)
+            return true;
+    return false;
+}
+
+/* By its own code; what a ReLU made has its own mask inside: what is outside of it comes back as the mean of zeros. */
+static void keep_alone(dv_plan *plan, dv_value value) {
+    dv_value_plan *v = &plan->values[value];
+    int producer = plan->graph->values[value].producer;
+    bool cut_off = producer != DV_INPUT && plan->graph->layers[producer].layer.zero_outside_mask;
+    if (!cut_off)
+        v->codec.options[DV_LEAN_MASK] = DV_LEAN_MASK_OFF;
+    if (value == plan->graph->input)
+        v->codec.options[DV_LEAN_LEVELS] = DV_LEAN_255;
+    else if (is_part_of_joined(plan, value) && v->codec.options[DV_LEAN_LEVELS] < plan->method.options[JOINED])
+        v->codec.options[DV_LEAN_LEVELS] = plan->method.options[JOINED];
+    dv_plan_keep(plan, value, &dv_keep_packed);
+}
+
+static void keep_gated(dv_plan *plan, dv_value value, int norm) {
+    plan->values[value].stored_by = norm;
+    dv_plan_keep(plan, value, &dv_keep_lean);
+    dv_plan_mask_in(plan, plan->graph->layers[norm].output, value);
+}
+
+static void keep(dv_plan *plan, dv_value value) {
+    int norm = dv_lean_has_mask(&plan->method.codec) ? gate_of(plan, value) : -1;
+    if (is_flat(plan, value))
+        dv_plan_keep(plan, value, &dv_keep_exact);
+    else if (dv_plan_is_joined(plan, value) || dv_plan_count_sources(plan, value, plan->method.options[CHAIN]) > 0)
+        dv_plan_keep(plan, value, &dv_keep_recomputed);
+    else if (norm >= 0)
+        keep_gated(plan, value, norm);
+    else
+        keep_alone(plan, value);
+}
+
+static dv_status choose(dv_plan *plan, dv_error *error) {
+    (void)error;
+    for (size_t v = 0; v < plan->graph->value_count; v++)
+        plan->values[v].codec = plan->method.codec;
+    dv_plan_choose(plan, keep);
+    return DV_OK;
+}
+
+const dv_method_kind dv_method_lean = {
+    .name = "lean",
+    .help = "one code for a batch norm's input and the mask behind it, all else recomputed; options: block, levels, "
+            "dither, mask, chain, joined",
+    .codec = "lean",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .choose = choose,
+};
