@@ -100,6 +100,23 @@ ranks 2 --method division --steps 8 --quiet --out parts
 ranks 2 --method division --steps 0 --resume --quiet --out parts
 same_end whole parts
 
+# All ranks go on with the passes of the folder, which is rank 0's, whatever their own machine has measured since.
+export XDG_CACHE_HOME=$PWD/cache
+ranks 2 --tune=cache --steps 8 --quiet --out passes
+cp -r passes passes-elsewhere
+ranks 2 --tune=cache --steps 0 --resume --quiet --out passes
+mkdir -p elsewhere
+cp -r cache/* elsewhere
+find elsewhere -type f -exec sed -i 's/winograd 0[.0-9]*/winograd 9/' {} +
+call="mpirun, one rank that has measured something else"
+resume=("$DV_PROGRAM" "${common[@]}" --tune=cache --steps 0 --resume --quiet --out passes-elsewhere)
+output=$(timeout 120 "${launcher[@]}" -n 1 "${resume[@]}" : -n 1 env XDG_CACHE_HOME="$PWD/elsewhere" "${resume[@]}" 2>messages)
+code=$? messages=$(<messages)
+[[ $code == 0 ]] || complain "expected success"
+same_end passes passes-elsewhere
+same_weights passes passes-elsewhere
+[[ -z $(find /tmp -maxdepth 1 -name 'division-??????' -user "$(id -u)" -newer passes/config.json) ]] || complain "expected no file to be left in /tmp"
+
 # Another number of ranks goes on where the epoch was, with as many images in a step.
 ranks 2 --steps 8 --quiet --out other
 run train --resume other --steps 0 --quiet

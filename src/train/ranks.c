@@ -2,6 +2,7 @@
  * then on. Everything here does nothing for a process that trains alone. */
 #include "train/ranks.h"
 
+#include "base/file.h"
 #include "base/option.h"
 #include "base/status.h"
 #include "optimizer/kind.h"
@@ -9,11 +10,13 @@
 #include <division/options.h>
 #include <division/version.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { DESCRIPTION_BYTES = 64 * 1024, LINE_BYTES = 90 };
+enum { DESCRIPTION_BYTES = 64 * 1024, LINE_BYTES = 90, LARGEST_COPY = 1 << 24 };
 
 size_t dv_options_ranks(const dv_options *options) {
     if (options->world != NULL)
@@ -124,6 +127,51 @@ dv_status dv_ranks_take_options(dv_options *options, dv_error *error) {
     options->loading.context = own.loading.context;
     options->world = own.world;
     return DV_OK;
+}
+
+/* ---- rank 0's files -------------------------------------------------------------------------- */
+
+static dv_status write_copy(const void *text, size_t bytes, char copy[DV_RANKS_COPY_BYTES], dv_error *error) {
+    snprintf(copy, DV_RANKS_COPY_BYTES, "/tmp/division-XXXXXX");
+    int descriptor = mkstemp(copy);
+    bool written = descriptor >= 0 && write(descriptor, text, bytes) == (ssize_t)bytes;
+    if (descriptor >= 0)
+        close(descriptor);
+    if (written)
+        return DV_OK;
+    dv_status status = dv_fail(error, DV_ERROR_IO, "could not write to /tmp: %s: make room there", strerror(errno));
+    if (descriptor >= 0)
+        unlink(copy);
+    copy[0] = '\0';
+    return status;
+}
+
+/* What rank 0 has read, [bytes], comes to all. */
+static dv_status spread(dv_world *world, void *text, uint64_t bytes, char copy[DV_RANKS_COPY_BYTES], dv_error *error) {
+    bool first = dv_world_rank(world) == 0;
+    DV_TRY(dv_world_broadcast(world, &bytes, sizeof bytes, "a file", error));
+    void *all = first ? text : calloc(1, (size_t)bytes + 1);
+    dv_status status = all || bytes == 0 ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "no memory for a file: free some");
+    DV_TRY(dv_world_agree(world, status, error));
+    status = dv_world_broadcast(world, all, (size_t)bytes, "a file", error);
+    if (status == DV_OK && !first && bytes > 0)
+        status = write_copy(all, (size_t)bytes, copy, error);
+    if (!first)
+        free(all);
+    return dv_world_agree(world, status, error);
+}
+
+dv_status dv_ranks_copy_file(dv_world *world, const char *path, char copy[DV_RANKS_COPY_BYTES], dv_error *error) {
+    void *text = NULL;
+    size_t bytes = 0;
+    copy[0] = '\0';
+    if (dv_world_alone(world))
+        return DV_OK;
+    if (path == NULL || dv_file_read(path, LARGEST_COPY, &text, &bytes, NULL) != DV_OK)
+        bytes = 0;
+    dv_status status = spread(world, text, bytes, copy, error);
+    free(text);
+    return status;
 }
 
 /* ---- the same weights ----------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
 
 #include <division/train.h>
 
+enum { DV_RANKS_COPY_BYTES = 64 };
+
 /* How many ranks there are, of the world or as a plan is told; of a step's batches, those of one rank. */
 size_t dv_options_ranks(const dv_options *options);
 size_t dv_options_own_batches(const dv_options *options);
@@ -19,6 +21,10 @@ dv_status dv_ranks_compare(const dv_options *options, const dv_dataset_shape *sh
 
 /* Takes the options of rank 0, but for what is a machine's own: threads, workers, folder of the file. */
 dv_status dv_ranks_take_options(dv_options *options, dv_error *error);
+
+/* Rank 0's file, for ranks on machines that do not have it: `copy` becomes the path of a temporary one, which is the
+ * caller's to remove, and "" on rank 0 and where the file is not there. */
+dv_status dv_ranks_copy_file(dv_world *world, const char *path, char copy[DV_RANKS_COPY_BYTES], dv_error *error);
 
 /* Weights, the optimizer's arrays, averages, the method's state and the training's become those of rank 0. */
 dv_status dv_ranks_begin_alike(dv_run *run, dv_world *world, dv_train_state *state, dv_error *error);

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PASSES_PATH_BYTES = DV_PATH_BYTES + sizeof DV_FOLDER_PASSES };
 
 /* ---- preparing ----------------------------------------------------------------------------- */
 
@@ -43,18 +46,22 @@ static dv_status open_data(dv_training *t, dv_error *error) {
     return fit_batch(t, error);
 }
 
+/* Where the passes that a training had are, or NULL without a folder. */
+static const char *passes_path(const dv_training *t, char path[PASSES_PATH_BYTES]) {
+    snprintf(path, PASSES_PATH_BYTES, "%s/%s", t->path != NULL ? t->path : "", DV_FOLDER_PASSES);
+    return t->path != NULL ? path : NULL;
+}
+
 /* Chooses the passes of the graph and plans again. A training that goes on has the passes that it had. */
 static dv_status tune(dv_training *t, dv_error *error) {
     dv_tune_options tune = dv_tune_options_default();
-    char optimizer[DV_OPTIMIZER_TEXT_BYTES], passes[DV_PATH_BYTES + sizeof DV_FOLDER_PASSES];
+    char optimizer[DV_OPTIMIZER_TEXT_BYTES], own[PASSES_PATH_BYTES];
     dv_plan_options told;
     DV_TRY(dv_tune_parse(t->options.tune, &tune, error));
     if (tune.mode == DV_TUNE_OFF)
         return DV_OK;
-    if (t->path != NULL && t->mode == DV_FOLDER_GO_ON) {
-        snprintf(passes, sizeof passes, "%s/%s", t->path, DV_FOLDER_PASSES);
-        tune.kept = passes;
-    }
+    if (t->mode == DV_FOLDER_GO_ON)
+        tune.kept = t->passes[0] != '\0' ? t->passes : passes_path(t, own);
     dv_plan_free(t->plan);
     t->plan = NULL;
     DV_TRY(dv_options_for_plan(&t->options, optimizer, &told, error));
@@ -83,14 +90,25 @@ static dv_status make_data(dv_training *t, dv_error *error) {
     return open_data(t, error);
 }
 
+static void forget_passes(dv_training *t) {
+    if (t->passes[0] != '\0')
+        (void)unlink(t->passes);
+    t->passes[0] = '\0';
+}
+
 /* What fails on one rank fails on all. Rank 0 alone has a folder: what it reads there is for all. */
 static dv_status prepare(dv_training *t, dv_error *error) {
     dv_world *world = t->options.world;
-    if (t->mode == DV_FOLDER_GO_ON)
+    char passes[PASSES_PATH_BYTES];
+    if (t->mode == DV_FOLDER_GO_ON) {
         DV_TRY(dv_ranks_take_options(&t->options, error));
+        DV_TRY(dv_ranks_copy_file(world, passes_path(t, passes), t->passes, error));
+    }
     DV_TRY(dv_world_agree(world, make_data(t, error), error));
     DV_TRY(dv_ranks_compare(&t->options, &t->shape, error));
-    DV_TRY(dv_world_agree(world, make_run(t, error), error));
+    dv_status status = make_run(t, error);
+    forget_passes(t);
+    DV_TRY(dv_world_agree(world, status, error));
     return dv_ranks_begin_alike(t->run, world, &t->state, error);
 }
 
@@ -123,6 +141,7 @@ dv_status dv_training_new(const dv_options *options, const char *folder, dv_fold
 void dv_training_free(dv_training *training) {
     if (training == NULL)
         return;
+    forget_passes(training);
     dv_folder_close(training->folder);
     dv_run_free(training->run);
     dv_plan_free(training->plan);

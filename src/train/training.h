@@ -2,6 +2,8 @@
 #ifndef DV_TRAIN_TRAINING_H
 #define DV_TRAIN_TRAINING_H
 
+#include "train/ranks.h"
+
 #include <division/training.h>
 #include <stdbool.h>
 
@@ -10,6 +12,7 @@ struct dv_training {
     dv_training_callbacks callbacks;
     char *path; /* of its folder; NULL: nothing is written */
     dv_folder_mode mode;
+    char passes[DV_RANKS_COPY_BYTES]; /* a copy of rank 0's file of passes, while the network is made; "": none */
     dv_dataset *data;
     dv_dataset_shape shape;
     dv_graph *graph;
