@@ -63,6 +63,7 @@ static const char *another_text(const dv_option *row) {
         {"normalise", "0.5+0.25+0.125/1+2+4"},
         {"groups", "vectors:decay=0"},
         {"tune", "again:prefer=speed"},
+        {"memory", "600MB"},
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(row->name, own[i][0]) == 0)

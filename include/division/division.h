@@ -11,6 +11,7 @@
 #ifndef DIVISION_DIVISION_H
 #define DIVISION_DIVISION_H
 
+#include <division/budget.h>
 #include <division/checkpoint.h>
 #include <division/codec.h>
 #include <division/data.h>

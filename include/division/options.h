@@ -12,6 +12,7 @@
 #ifndef DIVISION_OPTIONS_H
 #define DIVISION_OPTIONS_H
 
+#include <division/budget.h>
 #include <division/data.h>
 #include <division/export.h>
 #include <division/graph.h>
@@ -51,6 +52,29 @@ DV_API dv_status dv_options_json(const dv_options *options, char text[DV_OPTIONS
  * neither is there. */
 DV_API dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *shape, dv_graph **graph,
                                  dv_plan **plan, dv_error *error);
+
+/* Bytes that the option `memory` stands for: "600MB", "1.5GiB", "500000000"; "50%" of what is free, and "auto" for all
+ * of it. More than is free is an error that says what would do. */
+DV_API dv_status dv_options_memory(const dv_options *options, size_t *bytes, dv_error *error);
+
+/* What budgets come to: probes the network that the options ask for with a few images of the data (NULL: made-up ones),
+ * and draws the curve (division/budget.h). The probe takes at most what `memory` says, if it is given. Beside the plan
+ * a process has `beside` bytes: program, libraries, loaders, and a reserve. */
+DV_API dv_status dv_options_budget(const dv_options *options, const dv_dataset *data, dv_budget **budget,
+                                   size_t *beside, dv_error *error);
+
+/* What was chosen, next to what it is compared with. */
+typedef struct dv_chosen {
+    size_t memory;          /* that was allowed */
+    size_t planned, beside; /* bytes of the plan, and all other that the process takes */
+    double noise, seconds;  /* predicted, as dv_budget_point has them */
+    size_t none_planned;    /* of `none` */
+    double none_seconds;    /* ... and the time of a step */
+    double division_noise;  /* of published `division` */
+} dv_chosen;
+
+/* Chooses by `memory`: sets the method. DV_ERROR_OPTION with the least that would do, where it is too little. */
+DV_API dv_status dv_options_choose(dv_options *options, const dv_dataset *data, dv_chosen *chosen, dv_error *error);
 
 /* For plans of a caller's own network: sets what the options ask of any plan of theirs, that is method, spilling,
  * freezing, optimizer, groups, clipping, averages, and gradients, which are transient unless batches are accumulated or

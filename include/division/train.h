@@ -17,6 +17,7 @@
 #ifndef DIVISION_TRAIN_H
 #define DIVISION_TRAIN_H
 
+#include <division/budget.h>
 #include <division/data.h>
 #include <division/export.h>
 #include <division/graph.h>
@@ -135,6 +136,10 @@ typedef struct dv_options {
     char model[DV_NAME_BYTES];  /* "resnet20" */
     char data[DV_PATH_BYTES];   /* "synthetic" */
     char method[DV_PATH_BYTES]; /* "division" */
+    char memory[DV_NAME_BYTES]; /* all that the process may take, as dv_options_memory reads it: the method is chosen
+                                   by it (division/budget.h). None: the method is what `method` says */
+    double noise; /* most noise that may come of it, by that of the batch; 0: that of published `division`; 0 */
+    int prefer;   /* what counts beside, a dv_prefer */
     char spill[DV_PATH_BYTES];  /* folder of the file of methods that use one; none: /var/tmp */
     char freeze[DV_TEXT_BYTES]; /* what is not trained, as dv_plan_options has it; none: everything is */
     int precision;              /* of activations: DV_F32 or DV_BF16, a dv_type */

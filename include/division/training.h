@@ -99,6 +99,9 @@ DV_API const dv_train_state *dv_training_state(const dv_training *training);
 /* What choosing the passes of its convolutions did. */
 DV_API const dv_tune_result *dv_training_tuned(const dv_training *training);
 
+/* What was chosen by the option `memory`; NULL: nothing was, or the folder's choice is kept. */
+DV_API const dv_chosen *dv_training_chosen(const dv_training *training);
+
 /* True if it began from a checkpoint of its folder. */
 DV_API int dv_training_resumed(const dv_training *training);
 

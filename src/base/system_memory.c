@@ -190,3 +190,8 @@ size_t dv_system_memory_peak(const char *root) {
         return kilobytes * 1024;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (size_t)usage.ru_maxrss * 1024 : 0;
 }
+
+size_t dv_system_memory_resident(const char *root) {
+    size_t kilobytes = number_in(root, "/proc/self", "status", "VmRSS:");
+    return kilobytes != SIZE_MAX ? kilobytes * 1024 : dv_system_memory_peak(root);
+}

@@ -11,4 +11,7 @@ size_t dv_system_memory_available(const char *root);
 /* The most bytes that this process has had resident so far. */
 size_t dv_system_memory_peak(const char *root);
 
+/* The bytes that it has resident now. */
+size_t dv_system_memory_resident(const char *root);
+
 #endif

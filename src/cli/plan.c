@@ -15,7 +15,8 @@ static const char USUAL_LATENCY[] = "50us";
 typedef struct plan_settings {
     dv_options options;     /* of the training */
     dv_dataset_shape shape; /* of its data; zeros: the model's own side and classes */
-    int elsewhere, operations, json;
+    int elsewhere, operations, frontier, json;
+    dv_chosen chosen;                /* by --memory; zeros: nothing was */
     const char *bandwidth, *latency; /* of the network between machines; NULL: nothing is predicted */
 } plan_settings;
 
@@ -106,6 +107,8 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, const d
     dv_json_unsigned(&json, "planned_bytes_if_not_frozen", whole->planned);
     if (available != SIZE_MAX)
         dv_json_unsigned(&json, "available_bytes", available);
+    if (chosen->chosen.memory > 0)
+        plan_chosen_json(&chosen->chosen, &json);
     if (chosen->operations)
         cli_schedule_json(plan, &json);
     dv_json_end(&json);
@@ -130,6 +133,8 @@ static int print_plan(const dv_plan *plan, const dv_plan_summary *whole, const p
     } else {
         (chosen->operations ? cli_print_schedule : print_rows)(plan);
         print_totals(&totals, whole, available);
+        if (chosen->chosen.memory > 0)
+            plan_print_chosen(&chosen->options, &chosen->chosen);
     }
     return check_fit(totals.planned, available);
 }
@@ -181,6 +186,8 @@ static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands
          "predict a step of 1 to 1,024 machines that send so much each, as 10Gb/s: a few steps are timed here",
          CLI_TEXT(&c->bandwidth)},
         {"latency", "TIME", "... whose messages take so long, as 50us", CLI_TEXT(&c->latency)},
+        {"frontier", NULL, "what every budget comes to, from the least memory to the most, instead of layers",
+         CLI_FLAG(&c->frontier)},
         {"operations", NULL, "a step operation by operation, instead of layers", CLI_FLAG(&c->operations)},
         {CLI_JSON, NULL, "print one JSON object", CLI_FLAG(&c->json)},
         CLI_OPTIONS_END,
@@ -191,9 +198,9 @@ static int parse(plan_settings *c, int argc, char **argv, cli_operands *operands
         .command = "plan",
         .operands = "[RECIPE]",
         .summary = "Prints what training a network takes: what each layer keeps for the backward pass, how\n"
-                   "and in how many bytes, then the memory in all. Nothing is run, unless --bandwidth asks for\n"
-                   "a prediction. Ends with 1 if it is more than is available. Recipes and options are those of "
-                   "'division train'; where no data is\n"
+                   "and in how many bytes, then the memory in all. Nothing is run, but for a few steps with\n"
+                   "--memory, --frontier and --bandwidth. Ends with 1 if it is more than is available.\n"
+                   "Recipes and options are those of 'division train'; where no data is\n"
                    "named, side and classes are the model's own.\n",
         .details = details,
         .options = table,
@@ -243,7 +250,11 @@ int cli_plan(int argc, char **argv) {
     if (code != CLI_CONTINUE)
         return code;
     look_at_data(&c);
-    if (c.bandwidth == NULL)
-        return make_and_print(&c);
-    return cli_plan_scaling(&c.options, &c.shape, &(cli_plan_network){c.bandwidth, c.latency, c.json});
+    if (c.bandwidth != NULL)
+        return cli_plan_scaling(&c.options, &c.shape, &(cli_plan_network){c.bandwidth, c.latency, c.json});
+    if (c.frontier)
+        return plan_frontier(&c.options, c.json);
+    if (c.options.memory[0] != '\0')
+        code = plan_choose(&c.options, c.elsewhere, &c.chosen);
+    return code == CLI_CONTINUE ? make_and_print(&c) : code;
 }

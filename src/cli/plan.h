@@ -19,4 +19,12 @@ typedef struct cli_plan_network {
 /* Trains a few steps and prints what a step takes on so many machines. Exit codes. */
 int cli_plan_scaling(const dv_options *options, const dv_dataset_shape *shape, const cli_plan_network *network);
 
+/* plan_budget.c: chooses the method by --memory, and prints what was chosen. Returns CLI_CONTINUE or an exit code. */
+int plan_choose(dv_options *options, int elsewhere, dv_chosen *chosen);
+void plan_print_chosen(const dv_options *options, const dv_chosen *chosen);
+void plan_chosen_json(const dv_chosen *chosen, dv_json *json);
+
+/* Prints what every budget comes to. An exit code. */
+int plan_frontier(const dv_options *options, int as_json);
+
 #endif

@@ -34,6 +34,7 @@ static void begin(void *context, const dv_training *training) {
     session *s = context;
     s->begun = 1;
     train_screen_plan(&s->screen, training);
+    train_screen_chosen(&s->screen, training);
     train_screen_folder(&s->screen, s->settings);
     train_screen_data(&s->screen, training);
     train_screen_batch(&s->screen, s->settings, training);

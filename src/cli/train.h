@@ -61,6 +61,9 @@ train_screen train_screen_new(const train_settings *settings);
 /* The plan, before the first step: one line with bytes by purpose, and what the loaders take; one with the program. */
 void train_screen_plan(train_screen *screen, const dv_training *training);
 
+/* What was chosen for the memory that there may be, where --memory says it. */
+void train_screen_chosen(train_screen *screen, const dv_training *training);
+
 /* Where it writes, if nobody said it. */
 void train_screen_folder(train_screen *screen, const train_settings *settings);
 

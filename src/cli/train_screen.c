@@ -55,6 +55,17 @@ void train_screen_plan(train_screen *screen, const dv_training *training) {
     print_program(screen, plan->planned + loading, dv_training_program_bytes(training));
 }
 
+void train_screen_chosen(train_screen *screen, const dv_training *training) {
+    const dv_chosen *c = dv_training_chosen(training);
+    char memory[CLI_BYTES_TEXT], all[CLI_BYTES_TEXT];
+    if (c != NULL)
+        cli_live_print(&screen->line,
+                       "chosen for %s: at most %s in all; noise %.3g of the batch's (published division %.3g), time "
+                       "%.2f of that of none, as predicted",
+                       cli_bytes_text((double)c->memory, memory), cli_bytes_text((double)(c->planned + c->beside), all),
+                       c->noise, c->division_noise, c->seconds / c->none_seconds);
+}
+
 void train_screen_folder(train_screen *screen, const train_settings *settings) {
     if (settings->claimed[0] != '\0')
         cli_live_print(&screen->line, "writes to %s (--out chooses another folder, --out nowhere none)",

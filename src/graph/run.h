@@ -37,6 +37,13 @@ typedef struct dv_under_way {
     bool given; /* the caller may have written the gradient of the logits */
 } dv_under_way;
 
+/* Somebody who looks on: told behind every operation, with the seconds that it took. Gradients of a layer's parameters
+ * are complete behind its backward, and its own until the next operation. */
+typedef struct dv_watch {
+    void (*done)(void *context, dv_run *run, int at, double seconds); /* NULL: nobody */
+    void *context;
+} dv_watch;
+
 struct dv_run {
     dv_plan *plan; /* held; it does not change */
     uint64_t seed;
@@ -56,8 +63,9 @@ struct dv_run {
     dv_pending *reductions;  /* [bucket_count] under way */
     bool *reduced;           /* [bucket_count]: waited for */
     dv_pending shared_statistics;
-    bool reduce_last;       /* gradients travel when backward has ended: for measurements */
-    double *seconds;        /* [operation_count]: what each took is added there; the caller's, or NULL */
+    bool reduce_last; /* gradients travel when backward has ended: for measurements */
+    double *seconds;  /* [operation_count]: what each took is added there; the caller's, or NULL */
+    dv_watch watch;
     dv_run_parameter state; /* the method's; data is NULL without */
     size_t parameter_count;
     dv_run_parameter *parameters;

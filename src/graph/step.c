@@ -181,11 +181,13 @@ static dv_status begin(dv_run *run, dv_error *error) {
 static dv_status operate(dv_run *run, int p, dv_error *error) {
     const dv_plan *plan = run->plan;
     const dv_operation *operation = &plan->operations[p];
-    double begun = run->seconds ? dv_now() : 0;
+    double begun = run->seconds || run->watch.done ? dv_now() : 0;
     if (p == 0)
         DV_TRY(begin(run, error));
     DV_TRY(dv_guard_enter(run->guard, p, error));
     DV_TRY(perform[operation->kind](run, operation->index, &run->now, error));
+    if (run->watch.done)
+        run->watch.done(run->watch.context, run, p, dv_now() - begun);
     DV_TRY(dv_guard_leave(run->guard, operation_name(plan, operation), error));
     if (run->seconds)
         run->seconds[p] += dv_now() - begun;

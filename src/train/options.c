@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "optimizer/groups.h"
 #include "train/loop.h"
+#include "train/memory.h"
 
 #include <division/folder.h>
 #include <division/models.h>
@@ -20,6 +21,7 @@
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static const char *const reductions[] = {[DV_REDUCE_F32] = "f32", [DV_REDUCE_BF16] = "bf16", NULL};
+static const char *const preferences[] = {[DV_PREFER_TIME] = "time", [DV_PREFER_NOISE] = "noise", NULL};
 static const char *const precisions[] = {[DV_F32] = "f32", [DV_BF16] = "bf16", NULL};
 
 static const char *const initialisations[] = {
@@ -53,6 +55,12 @@ static dv_status accept_optimizer(const char *text, void *values, dv_error *erro
     return dv_optimizer_parse(text, &optimizer, error);
 }
 
+static dv_status accept_memory(const char *text, void *values, dv_error *error) {
+    (void)values;
+    size_t bytes;
+    return dv_memory_read(text, &bytes, error);
+}
+
 static dv_status accept_tune(const char *text, void *values, dv_error *error) {
     (void)values;
     dv_tune_options tune = dv_tune_options_default();
@@ -78,6 +86,12 @@ static const dv_option rows[] = {
      .preset = "0.1"},
     {"hold-out-seed", "N", "which images those are", DV_UNSIGNED_AT(dv_options, split.seed), .preset = "1"},
     {"method", "METHOD", "how activations are kept: see below", COPY(method), .preset = "division"},
+    {"memory", "BYTES", "all that the process may take, 600MB, 50% or auto: chooses the method", COPY(memory),
+     .accept = accept_memory},
+    {"noise", "RATIO", "with --memory: most noise, by that of the batch; 0 for that of published division",
+     NUMBER(noise, 0, 1e6), .preset = "0"},
+    {"prefer", NULL, "with --memory: the fastest, or the one with the least noise in 1.25 of the time of none",
+     DV_WORD_AT(dv_options, prefer, preferences), .preset = "time"},
     {"spill", "DIR", "folder of the file of methods that use one (swap); /var/tmp unless given", COPY(spill),
      .this_call = 1},
     {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", COPY(freeze)},

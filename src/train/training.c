@@ -3,6 +3,7 @@
 
 #include "base/sizes.h"
 #include "base/status.h"
+#include "base/system_memory.h"
 #include "train/ranks.h"
 
 #include <division/threads.h>
@@ -69,10 +70,27 @@ static dv_status tune(dv_training *t, dv_error *error) {
     return dv_plan_new(t->graph, &told, &t->plan, error);
 }
 
+/* Chooses the method by the memory that there may be. A training that goes on keeps what it was chosen. */
+static dv_status choose_method(dv_training *t, dv_error *error) {
+    static const char chosen[] = "mixed:";
+    bool goes_on = t->mode == DV_FOLDER_GO_ON && strncmp(t->options.method, chosen, strlen(chosen)) == 0;
+    size_t memory;
+    if (t->options.memory[0] == '\0' || goes_on)
+        return DV_OK;
+    DV_TRY(dv_options_memory(&t->options, &memory, error));
+    return dv_options_choose(&t->options, t->data, &t->chosen, error);
+}
+
+/* What is resident before the plan's memory is mapped. Where a probe has been, the peak is the probe's. */
+static size_t program_bytes(const dv_training *t) {
+    return t->chosen.memory > 0 ? dv_system_memory_resident("") : dv_memory_peak();
+}
+
 static dv_status make_run(dv_training *t, dv_error *error) {
     dv_loading *loading = &t->options.loading;
+    DV_TRY(choose_method(t, error));
     DV_TRY(dv_options_plan(&t->options, &t->shape, &t->graph, &t->plan, error));
-    t->program_bytes = dv_memory_peak();
+    t->program_bytes = program_bytes(t);
     DV_TRY(tune(t, error));
     DV_TRY(dv_run_new(t->plan, t->options.seed, &t->run, error));
     if (t->callbacks.corrupt != NULL) {
@@ -226,6 +244,10 @@ const dv_dataset *dv_training_data(const dv_training *training) {
 
 const dv_plan *dv_training_plan(const dv_training *training) {
     return training->plan;
+}
+
+const dv_chosen *dv_training_chosen(const dv_training *training) {
+    return training->chosen.memory > 0 ? &training->chosen : NULL;
 }
 
 const dv_tune_result *dv_training_tuned(const dv_training *training) {

@@ -1,0 +1,45 @@
+/* Choices of a whole network, each with its exact plan and what is predicted of it. The best of them for a budget is
+ * the best of all that fit, so that more memory is never worse. */
+#ifndef DV_BUDGET_POOL_H
+#define DV_BUDGET_POOL_H
+
+#include "budget/profile.h"
+
+typedef struct dv_pool_choice {
+    char *method; /* "mixed:" and letters; owned */
+    size_t planned;
+    double noise, seconds;
+} dv_pool_choice;
+
+typedef struct dv_pool {
+    dv_graph *graph;
+    const dv_plan_options *options;
+    const dv_profile *profile;
+    bool spill;
+    dv_sites sites;
+    int *loads;         /* workspace [sites.count] */
+    size_t *kept_bytes; /* [sites.count][DV_PROFILE_MOST_CANDIDATES]: what a candidate keeps of a value */
+    size_t count, capacity;
+    dv_pool_choice *choices;
+} dv_pool;
+
+dv_status dv_pool_begin(dv_pool *pool, dv_error *error);
+void dv_pool_end(dv_pool *pool);
+
+/* What a step of this pool's graph takes with `none`, and with letters of a plan. */
+double dv_pool_none_seconds(const dv_pool *pool);
+
+/* Plans letters and adds them. The plan goes to *plan, which the caller frees, unless NULL. */
+dv_status dv_pool_add(dv_pool *pool, const char *letters, dv_plan **plan, dv_error *error);
+
+/* descent.c: from a choice that keeps much to one that keeps little, move by move: always those that cost least, in
+ * time and `weight` of noise, for the bytes that they save where the step is most crowded. All on the way are added. */
+dv_status dv_pool_descend(dv_pool *pool, const char *from, double weight, double noise_unit, dv_error *error);
+
+/* bases.c: the choices of other methods: `none`, `checkpoint`, `division` of each width. */
+dv_status dv_pool_add_methods(dv_pool *pool, dv_error *error);
+
+/* The letters of what a method does -> letters [sites.count + 1]; packed values get `packed`. */
+dv_status dv_letters_of_method(const dv_pool *pool, const char *method, char packed, char *letters, dv_error *error);
+
+#endif

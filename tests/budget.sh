@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# --memory: a training takes no more than it was allowed, in several budgets; more memory is never slower; --resume keeps
+# what was chosen, to the same bits; what cannot be is told with what would do. Where a memory control group can be made,
+# trainings live in one of the budget's size. DV_PROGRAM is the program, DV_TEMP an empty folder.
+# shellcheck source=tests/calls.bash
+source "$DV_SOURCE_DIR/tests/calls.bash"
+export XDG_CACHE_HOME=$PWD/cache
+options=(--model resnet20 --data synthetic:side=32,train=256,test=32 --batch 64 --threads 1 --tune off)
+
+if sanitized; then
+    echo "left out: a sanitizer takes memory of its own"
+    finish
+fi
+
+# ---- what would do -----------------------------------------------------------------------------
+
+for text in 0 -5MB nan 1e300GB 600MX 150% 12.x ''; do
+    run plan "${options[@]}" --memory="$text"
+    fails_like 2 "--memory: *"
+done
+run plan "${options[@]}" --memory 900TB
+fails_like 2 '--memory: 900TB: there are * MB here: give at most so many, or auto for what is free'
+run plan "${options[@]}" --memory 1000
+fails_like 2 '--memory: 1000: too little even to look at the network: * bytes (* MB) or more will do'
+run plan "${options[@]}" --memory 60MB --ranks 2
+fails_like 2 '--memory: for one process alone: *'
+
+# ---- the curve ---------------------------------------------------------------------------------
+
+run plan "${options[@]}" --frontier --json
+succeeds
+echo "$output" >frontier.json
+points=$(grep -oE '"memory_bytes": [0-9]+, "planned_bytes": [0-9]+, "noise": [^,]+, "seconds": [^,]+' frontier.json)
+[[ $(wc -l <<<"$points") -ge 5 ]] || complain "expected a curve"
+head -n -2 <<<"$points" | awk -F'[:,]' 'NR > 1 && ($2 < bytes || $8 > seconds) { exit 1 } { bytes = $2; seconds = $8 }' ||
+    complain "more memory is slower: $points"
+least=$(grep -oE '"memory_bytes": [0-9]+' <<<"$points" | head -1 | grep -oE '[0-9]+$')
+most=$(grep -oE '"memory_bytes": [0-9]+' <<<"$points" | tail -2 | head -1 | grep -oE '[0-9]+$')
+
+# ---- trainings ---------------------------------------------------------------------------------
+
+# The process takes no more than was allowed.
+keeps_to_budget() {
+    local peak
+    peak=$(field peak_bytes "$1/summary.json")
+    echo "$call: allowed $2, peak $peak"
+    ((peak > 0 && peak <= $2)) || complain "allowed $2 bytes, and took $peak"
+}
+
+# A folder of a memory control group with this limit; nothing where none can be made.
+new_group() {
+    local parent=/sys/fs/cgroup/memory file=memory.limit_in_bytes
+    [[ -d $parent ]] || { parent=/sys/fs/cgroup file=memory.max; }
+    group=$parent/division-budget-$$
+    mkdir "$group" 2>/dev/null && echo "$1" 2>/dev/null >"$group/$file"
+}
+
+room=$((20000000)) # for a reserve, and what differs from process to process
+for part in 0 3 10; do
+    budget=$((least + room + (most - least) * part / 10))
+    run train "${options[@]}" --memory $budget --epochs 1 --quiet --replace --out run-$part
+    prints ''
+    keeps_to_budget run-$part $budget
+    grep -q '"method": "mixed:' run-$part/config.json || complain "config.json does not have what was chosen"
+done
+
+if new_group "$budget"; then
+    (echo $BASHPID >"$group/cgroup.procs" && exec "$DV_PROGRAM" train "${options[@]}" --memory $budget --epochs 1 --quiet --out grouped) ||
+        complain "a training of $budget bytes does not live in a control group of as many"
+    rmdir "$group"
+else
+    [[ ! -d $group ]] || rmdir "$group"
+    echo "left out: no memory control group can be made here"
+fi
+
+# ---- going on ----------------------------------------------------------------------------------
+
+# Two epochs, and one and one more: the same choice and the same weights.
+method() { grep -oE '"method": "[^"]*"' "$1/config.json"; }
+budget=$((least + room))
+run train "${options[@]}" --memory $budget --epochs 2 --steps 3 --quiet --out halves
+prints ''
+before=$(method halves)
+cp -r halves copy
+run train --resume halves --steps 0 --quiet
+prints ''
+[[ $(method halves) == "$before" ]] || complain "--resume chose anew"
+run train "${options[@]}" --method "$(grep -oE 'mixed:[^"]*' <<<"$before")" --epochs 2 --quiet --out whole
+prints ''
+cmp -s <(arrays halves/last.safetensors) <(arrays whole/last.safetensors) || complain "a training that goes on has other bits"
+finish
