@@ -400,3 +400,27 @@ def test_wrong_calls_are_told():
     context = division.compress(small())
     with context, pytest.raises(RuntimeError, match="entered already"):
         context.__enter__()
+
+
+# ---- tokens ----------------------------------------------------------------------------------------------------------
+
+TOKENS = {
+    "tokens": (torch.nn.LayerNorm(32), lambda x: x.flatten(2).transpose(1, 2).contiguous()),
+    "tokens of a map": (torch.nn.LayerNorm(32), lambda x: x.flatten(2).transpose(1, 2)),
+    "tokens first": (torch.nn.LayerNorm(32), lambda x: x.flatten(2).permute(2, 0, 1).contiguous().transpose(0, 1)),
+    "a map": (torch.nn.LayerNorm(32), lambda x: x.permute(0, 2, 3, 1)),
+    "a map, channels last": (torch.nn.LayerNorm(32), lambda x: x.permute(0, 2, 3, 1).contiguous()),
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_layer_norms_are_packed_along_tokens(name):
+    """Neighbouring tokens are alike, neighbouring channels are not: the error says which of them blocks are made of."""
+    norm, view = TOKENS[name]
+    smooth = nn.functional.interpolate(torch.randn(4, 32, 3, 3), size=(16, 16), mode="bilinear") + 10 * torch.randn(1, 32, 1, 1)
+    x = view(smooth.requires_grad_() * 1)
+    tensor, kept, _ = next(t for t in saved(norm, x, "division:bits=2") if t[0].shape == x.shape)
+    again = kept.unpack()
+    assert kept.name == "packed along tokens" and again.shape == x.shape
+    assert distance(again, tensor) < 0.1
+    assert kept.nbytes < tensor.numel() * 4 / 7

@@ -10,7 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .. import _library
 from . import norms
 from .heap import LEAST_ELEMENTS, heap
-from .kept import Codes, Exact, InRange, Kept, Mask, ShapeOnly, counter, keep_small
+from .kept import Codes, Exact, InRange, Kept, Mask, ShapeOnly, Tokens, counter, keep_small
 from .layers import watch
 from .memory import Memory
 from .method import Method
@@ -193,11 +193,18 @@ class compress:
         mask = self._seen.find(tensor, Mask)
         kept: Optional[Kept] = norms.rebuild(tensor, mask) if self.recomputes_norms else None
         if kept is None:
-            kept = Codes(tensor, self._memory, self._codec_for(tensor, mask), self._key(), self._mask_for(tensor, mask))
+            kept = self._codes(tensor, mask)
             self._seen.remember(tensor, Codes, kept)
         if self.recomputes_norms:
             norms.note_kept(tensor.grad_fn, kept)
         return self._remembered(tensor, Kept, kept), True
+
+    def _codes(self, tensor: torch.Tensor, mask: Optional[Mask]) -> Codes:
+        codec, key = self._codec_for(tensor, mask), self._key()
+        layer = self.layers[-1][0] if self.layers else None
+        if isinstance(layer, torch.nn.LayerNorm) and tensor.dim() < 6 and tensor.shape[-1:] == torch.Size(layer.normalized_shape):
+            return Tokens(tensor, self._memory, codec, key)
+        return Codes(tensor, self._memory, codec, key, self._mask_for(tensor, mask))
 
     def _codec_for(self, tensor: torch.Tensor, mask: Optional[Mask]) -> str:
         if tensor.grad_fn is None:

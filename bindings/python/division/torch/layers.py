@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .compress import compress
 
 _NORMS = torch.nn.modules.batchnorm._BatchNorm
-_WATCHED = (torch.nn.Hardtanh, torch.nn.LeakyReLU, torch.nn.MaxPool2d, torch.nn.MaxPool3d)
+_WATCHED = (torch.nn.Hardtanh, torch.nn.LeakyReLU, torch.nn.MaxPool2d, torch.nn.MaxPool3d, torch.nn.LayerNorm)
 
 
 def watch(model: torch.nn.Module, context: "compress") -> Callable[[], None]:

@@ -24,9 +24,7 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _is_channels_last(tensor: torch.Tensor) -> bool:
-    if tensor.dim() == 4:
-        return tensor.is_contiguous(memory_format=torch.channels_last)
-    return tensor.dim() == 5 and tensor.is_contiguous(memory_format=torch.channels_last_3d)
+    return 2 < tensor.dim() < 6 and tensor.movedim(1, -1).is_contiguous()
 
 
 def _sizes(tensor: torch.Tensor) -> Tuple[str, List[int]]:
@@ -46,3 +44,9 @@ def map_text(tensor: torch.Tensor) -> str:
     """ "f32 nhwc 32x64x56x56", for a tensor of a known type that lies without gaps."""
     layout, sizes = _sizes(tensor)
     return f"{TYPES[tensor.dtype]} {layout} " + "x".join(map(str, sizes))
+
+
+def tokens_text(tensor: torch.Tensor) -> Optional[str]:
+    """The same of tokens, [images, sides..., channels], as a layer norm reads them; None for what lies in another order."""
+    turned = tensor.movedim(-1, 1)
+    return map_text(turned) if turned.is_contiguous() or _is_channels_last(turned) else None
