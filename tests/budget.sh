@@ -5,7 +5,7 @@
 # shellcheck source=tests/calls.bash
 source "$DV_SOURCE_DIR/tests/calls.bash"
 export XDG_CACHE_HOME=$PWD/cache
-options=(--model resnet20 --data synthetic:side=32,train=256,test=32 --batch 64 --threads 1 --tune off)
+options=(--model resnet20 --data synthetic:side=16,train=128,test=16 --batch 64 --threads 1 --tune off)
 
 if sanitized; then
     echo "left out: a sanitizer takes memory of its own"
@@ -75,17 +75,17 @@ fi
 
 # ---- going on ----------------------------------------------------------------------------------
 
-# Two epochs, and one and one more: the same choice and the same weights.
+# Three steps and then the rest, or all at once: the same choice and the same weights.
 method() { grep -oE '"method": "[^"]*"' "$1/config.json"; }
 budget=$((least + room))
-run train "${options[@]}" --memory $budget --epochs 2 --steps 3 --quiet --out halves
+run train "${options[@]}" --memory $budget --epochs 3 --steps 3 --quiet --out halves
 prints ''
 before=$(method halves)
 cp -r halves copy
 run train --resume halves --steps 0 --quiet
 prints ''
 [[ $(method halves) == "$before" ]] || complain "--resume chose anew"
-run train "${options[@]}" --method "$(grep -oE 'mixed:[^"]*' <<<"$before")" --epochs 2 --quiet --out whole
+run train "${options[@]}" --method "$(grep -oE 'mixed:[^"]*' <<<"$before")" --epochs 3 --quiet --out whole
 prints ''
 cmp -s <(arrays halves/last.safetensors) <(arrays whole/last.safetensors) || complain "a training that goes on has other bits"
 finish
