@@ -221,7 +221,7 @@ run paper-accuracy --trial --full --estimate --recipes "$DV_SOURCE_DIR/recipes" 
 # ---- gradient --------------------------------------------------------------------------------
 
 noise() {
-    echo '{"model": "resnet20", "data": "synthetic:*", "batch": 8, "method": "'"$1"'", "parameter": '"$2"', "batch_noise": +([0-9.]), "method_noise": +([0-9.e-]), "variance_ratio": +([0-9.e-]), "mean_ratio": +([0-9.e-]), "activation_bytes": +([0-9])}'
+    echo '{"model": "resnet20", "data": "synthetic:*", "batch": 8, "method": "'"$1"'", "parameter": '"$2"', "batch_noise": +([0-9.]), "method_noise": +([0-9.e-]), "variance_ratio": +([0-9.e-]), "mean_ratio": +([0-9.e-]), "bias_ratio": +([0-9.e-]), "activation_bytes": +([0-9])}'
 }
 
 small=(--model resnet20 --data "synthetic:side=16,train=64,test=8" --batch 8)
@@ -236,8 +236,12 @@ holds "$(value variance_ratio 2) > 0.01 && $(value variance_ratio 2) < 1"
 holds "$(value variance_ratio 3) < 0.7 * $(value variance_ratio 2) && $(value variance_ratio 4) < 0.01 * $(value variance_ratio 2)"
 holds "$(value variance_ratio 5) < 0.4 * $(value variance_ratio 2)"
 holds "$(value mean_ratio 2) > 0.5 && $(value mean_ratio 2) < 1.5" # no bias
+holds "$(value bias_ratio 2) > -0.2 && $(value bias_ratio 2) < 0.2 && $(value bias_ratio 1) == 0"
+# rounded to the nearest the error of a batch is the same in every draw: all of it is bias
+run gradient "${small[@]}" --batches 2 --draws 2 --fixed --methods division:dither=none --json
+holds "$(value bias_ratio 1) > 0.99 * $(value variance_ratio 1)"
 run gradient "${small[@]}" --batches 2 --draws 2 --methods division --parameters
-prints 'method * variance *mean
+prints 'method * variance *mean *bias
 division all *
 division conv1.weight *
 division fc.bias *'

@@ -20,7 +20,7 @@
 typedef struct settings {
     bench_network network;
     const char *data, *normalise, *init;
-    int batches, draws, parameters, json;
+    int batches, draws, fixed, parameters, json;
     int width; /* of a method's column */
 } settings;
 
@@ -119,10 +119,12 @@ static dv_status measure_batches(gradients *g, const model *exact, dv_loader *lo
     return DV_OK;
 }
 
-/* A method's gradients next to the exact ones, each of another batch and with other random numbers. */
-static dv_status measure_draws(gradients *g, const model *exact, const model *m, dv_loader *loader, int draws,
+/* A method's gradients next to the exact ones, each of another batch (or all of the first) and with other random
+ * numbers. */
+static dv_status measure_draws(gradients *g, const model *exact, const model *m, dv_loader *loader, const settings *s,
                                dv_error *error) {
-    size_t batches = dv_loader_batches(loader);
+    size_t batches = s->fixed ? 1 : dv_loader_batches(loader);
+    int draws = s->draws;
     memset(g->noise, 0, g->count * sizeof *g->noise);
     memset(g->deviation, 0, g->count * sizeof *g->deviation);
     for (int draw = 0; draw < draws; draw++) {
@@ -163,11 +165,17 @@ static double ratio(double a, double b) {
     return b > 0 ? a / b : 0;
 }
 
+/* The squared norm of the mean error, less what is left in it of the noise by chance: without bias its mean is zero. */
+static double squared_bias(const measured *of, int draws) {
+    return of->bias - (of->method - of->bias) / (draws - 1);
+}
+
 static void print_row(const settings *s, const char *method, const char *parameter, measured of) {
     double noise = ratio(of.method, of.batch), mean = ratio(of.bias * s->draws, of.method);
+    double bias = ratio(squared_bias(&of, s->draws), of.batch);
     if (!s->json) {
-        printf("%-*s %-28s %9.4f %9.4f %10.3f %9.2f\n", s->width, method, parameter ? parameter : "all", sqrt(of.batch),
-               sqrt(of.method), noise, mean);
+        printf("%-*s %-28s %9.4f %9.4f %10.3f %9.2f %9.4f\n", s->width, method, parameter ? parameter : "all",
+               sqrt(of.batch), sqrt(of.method), noise, mean, bias);
         return;
     }
     dv_json json;
@@ -185,6 +193,7 @@ static void print_row(const settings *s, const char *method, const char *paramet
     dv_json_number(&json, "method_noise", sqrt(of.method));
     dv_json_number(&json, "variance_ratio", noise);
     dv_json_number(&json, "mean_ratio", mean);
+    dv_json_number(&json, "bias_ratio", bias);
     dv_json_unsigned(&json, "activation_bytes", of.activations);
     dv_json_end(&json);
     (void)dv_json_finish(&json, NULL); /* cli_finish tells */
@@ -229,7 +238,7 @@ static dv_status measure_method(const settings *s, const char *method, dv_loader
     model m = {0};
     dv_status status = model_make(&m, s, method, error);
     if (status == DV_OK)
-        status = measure_draws(g, exact, &m, loader, s->draws, error);
+        status = measure_draws(g, exact, &m, loader, s, error);
     if (status == DV_OK)
         print_method(s, g, &m, method);
     model_free(&m);
@@ -260,7 +269,8 @@ static dv_status measure(const settings *s, const bench_methods *methods, dv_loa
     if (status == DV_OK)
         status = measure_batches(g, exact, loader, s->batches, error);
     if (status == DV_OK && !s->json)
-        printf("%-*s %-28s %9s %9s %10s %9s\n", s->width, "method", "parameter", "batch", "method", "variance", "mean");
+        printf("%-*s %-28s %9s %9s %10s %9s %9s\n", s->width, "method", "parameter", "batch", "method", "variance",
+               "mean", "bias");
     for (int i = 0; i < methods->count && status == DV_OK; i++)
         status = measure_method(s, methods->at[i], loader, g, exact, error);
     return status;
@@ -308,6 +318,7 @@ int cli_bench_gradient(int argc, char **argv) {
         {"init", "FILE", "weights; if not given, those that training begins with", CLI_TEXT(&s.init)},
         {"batches", "N", "batches whose exact gradients are compared", CLI_INTEGER(&s.batches, 2, 10000)},
         {"draws", "N", "gradients with each method, each of another batch", CLI_INTEGER(&s.draws, 2, 10000)},
+        {"fixed", NULL, "take every draw of the first batch", CLI_FLAG(&s.fixed)},
         {"parameters", NULL, "print each parameter as well", CLI_FLAG(&s.parameters)},
         {"json", NULL, "print one JSON object per line", CLI_FLAG(&s.json)},
         CLI_OPTIONS_END,
@@ -318,7 +329,10 @@ int cli_bench_gradient(int argc, char **argv) {
             "Measures the noise that methods put into the gradient, next to the noise that it has anyway because a\n"
             "batch is not all images: both as the root of their variance, and the variance of the former by that\n"
             "of the latter. 'mean' tells of bias: what is left of the noise in the mean of the draws, by what\n"
-            "should be left. It is about 1 without bias, and grows with --draws where there is some.\n",
+            "should be left. It is about 1 without bias, and grows with --draws where there is some. 'bias' is the\n"
+            "squared norm of the mean of the draws less what chance leaves in it, by the variance of batches:\n"
+            "about 0 without bias, a little below as often as above. Draws go through the batches by turns; with\n"
+            "--fixed all are of the first batch, and a bias that differs from batch to batch does not average out.\n",
         .options = options};
     bench_methods methods;
     int code = cli_parse(&usage, argc, argv, NULL);
