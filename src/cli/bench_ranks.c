@@ -106,9 +106,10 @@ static dv_status time_step(bench *b, way of, uint64_t number, double *seconds, d
 /* All ways by turns; the first round finds everything cold and is measured over. */
 static int measure(bench *b) {
     dv_error error;
-    for (int round = -1; round < b->rounds; round++)
+    uint64_t number = 0;
+    for (int round = -1; round < b->rounds; round++, number++)
         for (way of = ALONE; of < WAYS; of++)
-            if (time_step(b, of, (uint64_t)(round + 1), &b->took[of][round < 0 ? 0 : round], &error) != DV_OK)
+            if (time_step(b, of, number, &b->took[of][round < 0 ? 0 : round], &error) != DV_OK)
                 return cli_report(&error);
     for (way of = ALONE; of < WAYS; of++)
         b->measured[of] = bench_median(b->took[of], b->rounds);

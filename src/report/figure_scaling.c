@@ -47,7 +47,7 @@ static const dv_scaling_text *ground_at(const dv_report_data *data, size_t n) {
     for (size_t i = 0; i < data->scaling_count; i++)
         if (is_first(data, i) && n-- == 0)
             return &data->scalings[i];
-    return NULL;
+    return data->scalings;
 }
 
 static size_t panels(const dv_report_data *data) {

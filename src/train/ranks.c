@@ -146,18 +146,12 @@ static dv_status write_copy(const void *text, size_t bytes, char copy[DV_RANKS_C
     return status;
 }
 
-/* What rank 0 has read, [bytes], comes to all. */
-static dv_status spread(dv_world *world, void *text, uint64_t bytes, char copy[DV_RANKS_COPY_BYTES], dv_error *error) {
-    bool first = dv_world_rank(world) == 0;
-    DV_TRY(dv_world_broadcast(world, &bytes, sizeof bytes, "a file", error));
-    void *all = first ? text : calloc(1, (size_t)bytes + 1);
-    dv_status status = all || bytes == 0 ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "no memory for a file: free some");
-    DV_TRY(dv_world_agree(world, status, error));
-    status = dv_world_broadcast(world, all, (size_t)bytes, "a file", error);
-    if (status == DV_OK && !first && bytes > 0)
-        status = write_copy(all, (size_t)bytes, copy, error);
-    if (!first)
-        free(all);
+/* What rank 0 has read comes to all [bytes] of each rank, and the others write it. */
+static dv_status spread(dv_world *world, void *all, size_t bytes, char copy[DV_RANKS_COPY_BYTES], dv_error *error) {
+    dv_status status = DV_OK;
+    DV_TRY(dv_world_broadcast(world, all, bytes, "a file", error));
+    if (dv_world_rank(world) > 0 && bytes > 0)
+        status = write_copy(all, bytes, copy, error);
     return dv_world_agree(world, status, error);
 }
 
@@ -169,7 +163,14 @@ dv_status dv_ranks_copy_file(dv_world *world, const char *path, char copy[DV_RAN
         return DV_OK;
     if (path == NULL || dv_file_read(path, LARGEST_COPY, &text, &bytes, NULL) != DV_OK)
         bytes = 0;
-    dv_status status = spread(world, text, bytes, copy, error);
+    dv_status status = dv_world_broadcast(world, &bytes, sizeof bytes, "a file", error);
+    if (status == DV_OK && text == NULL)
+        text = malloc(bytes + 1);
+    if (status == DV_OK)
+        status = dv_world_agree(
+            world, text ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "no memory for a file: free some"), error);
+    if (status == DV_OK)
+        status = spread(world, text, bytes, copy, error);
     free(text);
     return status;
 }
