@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, ROUNDS = 8 };
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -137,10 +137,12 @@ static size_t most_crowded(const dv_graph *graph, const dv_plan *plan, size_t mo
 }
 
 /* Economises in the passes that run while more than `most` bytes are alive; or, where the gaps between pieces are what
- * is too much, while the most are. `changed` becomes true if there are any. */
-static dv_status economise_where_crowded(dv_graph *graph, const dv_plan *plan, size_t most, bool *changed,
+ * is too much, while nearly as many are as ever: fewer with each round, so that a deep network is not planned for every
+ * layer. `changed` becomes true if there are any. */
+static dv_status economise_where_crowded(dv_graph *graph, const dv_plan *plan, size_t most, int round, bool *changed,
                                          dv_error *error) {
-    size_t largest = most_crowded(graph, plan, most), least = largest > most ? most + 1 : largest, runs;
+    size_t largest = most_crowded(graph, plan, most), runs;
+    size_t least = largest > most ? most + 1 : largest - (round < ROUNDS ? largest >> (ROUNDS - round) : largest - 1);
     for (size_t i = 0; largest && i < graph->layer_count; i++) {
         dv_choice *choice;
         for (int p = 0; (choice = choice_of(graph, i, p, &runs)); p++)
@@ -171,7 +173,8 @@ static bool economise_most(dv_choices *choices) {
 
 /* Goes back on choices until the plan takes no more than `most` bytes, or nothing is left to go back on. */
 static dv_status stay_within(dv_graph *graph, const dv_plan_options *options, size_t most, dv_error *error) {
-    for (bool changed = true; changed;) {
+    bool changed = true;
+    for (int round = 0; changed; round++) {
         dv_plan *plan;
         DV_TRY(make_passes_again(graph, error));
         DV_TRY(dv_plan_new(graph, options, &plan, error));
@@ -179,7 +182,7 @@ static dv_status stay_within(dv_graph *graph, const dv_plan_options *options, si
         bool too_large = dv_plan_totals(plan).planned > most;
         changed = false;
         if (too_large)
-            status = economise_where_crowded(graph, plan, most, &changed, error);
+            status = economise_where_crowded(graph, plan, most, round, &changed, error);
         dv_plan_free(plan);
         DV_TRY(status);
         changed = changed || (too_large && economise_most(&graph->choices));
