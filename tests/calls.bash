@@ -78,7 +78,7 @@ arrays() {
 
 # log FILE: the lines of a log without times and memory.
 log() {
-    sed -E 's/"(images_per_second|peak_bytes|seconds|waited_seconds)": [^,]*, //g' "$1"
+    sed -E 's/"(images_per_second|peak_bytes|seconds|waited_seconds|workers)": [^,]*, //g' "$1"
 }
 
 # field NAME FILE: a number of a summary.

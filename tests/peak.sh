@@ -11,7 +11,7 @@ fi
 
 # holds DATA [OPTION...]: training keeps to its plan, with workers and without.
 holds() {
-    for workers in 0 2; do
+    for workers in 0 2 auto; do
         run --data "$@" --model resnet20 --side 8 --batch 64 --epochs 1 --workers $workers --quiet --replace --out run
         prints ''
         keeps_to_plan run

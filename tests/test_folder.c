@@ -32,10 +32,10 @@ static void test_log(void **state) {
     assert_string_equal(
         text, "{\"epoch\": 1, \"train_loss\": 0.5, \"train_top1\": 0, \"test_loss\": null, \"test_top1\": null, "
               "\"images_per_second\": 0, \"peak_bytes\": 0, \"activation_bytes\": 0, \"seconds\": 0, "
-              "\"learning_rate\": 0, \"steps\": 3, \"complete\": false}\n"
+              "\"workers\": 0, \"learning_rate\": 0, \"steps\": 3, \"complete\": false}\n"
               "{\"epoch\": 2, \"train_loss\": 0.5, \"train_top1\": 0, \"test_loss\": null, \"test_top1\": null, "
               "\"images_per_second\": 0, \"peak_bytes\": 0, \"activation_bytes\": 0, \"seconds\": 0, "
-              "\"waited_seconds\": 0, \"learning_rate\": 0, \"steps\": 3, \"complete\": true}\n");
+              "\"waited_seconds\": 0, \"workers\": 0, \"learning_rate\": 0, \"steps\": 3, \"complete\": true}\n");
     free(text);
     dv_folder_close(folder);
 }

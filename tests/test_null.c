@@ -334,6 +334,8 @@ static void training(void **state) {
     dv_rate_found found;
     refuses(dv_training_find_rate(NULL, &search, points, &found, &error));
     dv_training_free(NULL);
+    refuses(dv_options_fit_batch(NULL, &(dv_dataset_shape){0}, &error));
+    refuses(dv_options_fit_batch(&options, NULL, &error));
     refuses(dv_options_plan(NULL, NULL, &graph, &plan, &error));
     refuses(dv_options_plan(&options, NULL, NULL, &plan, &error));
     refuses(dv_options_plan(&options, NULL, &graph, NULL, &error));

@@ -120,8 +120,8 @@ static void bounds_are_kept(void **state) {
         char takes[DV_OPTION_TAKES_BYTES];
         dv_option_takes(row, takes);
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
-            if (row->kind == DV_OPTION_COPY && row->accept == NULL && *wrong[w] != '\0')
-                continue;
+            if (row->kind == DV_OPTION_COPY && *wrong[w] != '\0' ? row->accept == NULL : row->preset == NULL)
+                continue; /* any text will do, or none */
             assert_fails(dv_options_set(&options, row->name, wrong[w], &error), DV_ERROR_OPTION, row->name);
             if (row->accept == NULL)
                 assert_fails(dv_options_set(&options, row->name, wrong[w], &error), DV_ERROR_OPTION, takes);
@@ -138,6 +138,36 @@ static void bounds_are_kept(void **state) {
     options.nesterov = 1;
     options.momentum = 0;
     assert_int_equal(dv_options_check(&options, NULL), DV_ERROR_OPTION);
+}
+
+/* Given, then taken back. */
+static void texts_can_be_unset(void **state) {
+    (void)state;
+    const dv_options before = dv_options_default();
+    const dv_option *row;
+    for (size_t i = 0; (row = dv_options_at(i)) != NULL; i++) {
+        dv_options options = before;
+        if (row->kind != DV_OPTION_COPY || row->preset != NULL)
+            continue;
+        assert_ok(dv_options_set(&options, row->name, another_text(row), &error));
+        assert_ok(dv_options_set(&options, row->name, "", &error));
+        assert_string_equal(text_of(&options, row->name), "");
+    }
+}
+
+/* The default gives way to small data, a batch that was asked for does not, whatever it is. */
+static void batches_fit_the_data(void **state) {
+    (void)state;
+    const dv_dataset_shape small = {.images = {[DV_TRAIN] = 36}}, large = {.images = {[DV_TRAIN] = 128}};
+    dv_options options = dv_options_default();
+    assert_ok(dv_options_fit_batch(&options, &large, &error));
+    assert_int_equal(options.batch, 128);
+    assert_ok(dv_options_fit_batch(&options, &small, &error));
+    assert_int_equal(options.batch, 8);
+    assert_ok(dv_options_set(&options, "batch", "128", &error));
+    assert_ok(dv_options_fit_batch(&options, &large, &error));
+    assert_fails(dv_options_fit_batch(&options, &small, &error), DV_ERROR_OPTION,
+                 "--batch: 128: the data has 36 images: give at most as many; 8 would do");
 }
 
 static void mistakes_are_explained(void **state) {
@@ -306,6 +336,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_whole),
         cmocka_unit_test(every_row_can_be_set),
+        cmocka_unit_test(texts_can_be_unset),
+        cmocka_unit_test(batches_fit_the_data),
         cmocka_unit_test(bounds_are_kept),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(schedules_do_not_mix),

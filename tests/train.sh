@@ -26,7 +26,7 @@ epoch 1/2  loss *  top-1 * %  test loss *  test top-1 * %  * images/s  peak *  *
 epoch 2/2  loss *
 best test top-1 * %
 planned * (activations *) + program and libraries * = *; peak * resident'
-line='{"epoch": ?, "train_loss": *, "train_top1": *, "test_loss": *, "test_top1": *, "images_per_second": *, "peak_bytes": *, "activation_bytes": *, "seconds": *, "learning_rate": *, "steps": *, "complete": true}'
+line='{"epoch": ?, "train_loss": *, "train_top1": *, "test_loss": *, "test_top1": *, "images_per_second": *, "peak_bytes": *, "activation_bytes": *, "seconds": *, "workers": *, "learning_rate": *, "steps": *, "complete": true}'
 holds some/where/run/log.jsonl "$line
 $line"
 holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train=32,test=20", *"method": "division", *"precision": "f32", "batch": 8, *"epochs": 2, *"lr": 0.1, *"save-minutes": 10}'

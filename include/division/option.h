@@ -14,12 +14,13 @@ typedef enum dv_option_kind {
     DV_OPTION_FLAG,     /* int, 0 or 1: yes, no, true, false, 1, 0; no text at all is yes */
     DV_OPTION_INTEGER,  /* int, within bounds */
     DV_OPTION_POWER,    /* int, a power of two within bounds */
-    DV_OPTION_COUNT,    /* size_t, within bounds */
+    DV_OPTION_COUNT,    /* size_t, within bounds; or the first of the words, if it has some, which is SIZE_MAX */
     DV_OPTION_COUNTS,   /* dv_counts, each within bounds: 60+120+160 */
     DV_OPTION_UNSIGNED, /* uint64_t, decimal or hexadecimal (0x) */
     DV_OPTION_NUMBER,   /* double, within bounds */
     DV_OPTION_WORD,     /* int, the index of one of the words */
-    DV_OPTION_COPY,     /* char [room], of which the text takes at least one and at most room - 1; empty: not given */
+    DV_OPTION_COPY,     /* char [room], of which the text takes at most room - 1; empty: not given, which an option
+                           that has a preset does not take */
     DV_OPTION_TEXT,     /* const char *, the very text that was given, which must outlive it; NULL: not given */
     DV_OPTION_KIND_COUNT
 } dv_option_kind;

@@ -76,6 +76,10 @@ typedef struct dv_chosen {
 /* Chooses by `memory`: sets the method. DV_ERROR_OPTION with the least that would do, where it is too little. */
 DV_API dv_status dv_options_choose(dv_options *options, const dv_dataset *data, dv_chosen *chosen, dv_error *error);
 
+/* Makes the default batch smaller for data of fewer images; one that was set, and is larger than the data, is an error.
+ * Planning for data begins with this, as dv_training_new does. */
+DV_API dv_status dv_options_fit_batch(dv_options *options, const dv_dataset_shape *shape, dv_error *error);
+
 /* For plans of a caller's own network: sets what the options ask of any plan of theirs, that is method, spilling,
  * freezing, optimizer, groups, clipping, averages, and gradients, which are transient unless batches are accumulated or
  * gradients clipped. The optimizer's text is written into `text`; it and the options must live until the plan is made.

@@ -110,7 +110,11 @@ DV_API void dv_mix_batch(const dv_mix_options *options, uint64_t seed, uint64_t 
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-/* How images come to a run, as dv_loader_options has it; zeros are good. */
+/* As many workers as make steps fastest, found out in the first ones. */
+#define DV_WORKERS_AUTO SIZE_MAX
+
+/* How images come to a run, as dv_loader_options has it; zeros are good. `workers` of dv_train may be DV_WORKERS_AUTO.
+ */
 typedef struct dv_loading {
     dv_augmentation augmentation; /* of images that are learnt from */
     size_t resize;                /* of images that are tested with */
@@ -120,7 +124,7 @@ typedef struct dv_loading {
     void *context;
 } dv_loading;
 
-/* What the loaders of a training, one to learn and one to test, take beside the plan. `input` is the run's. */
+/* What the loaders of a training, one to learn and one to test, take beside the plan, at most. `input` is the run's. */
 DV_API size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv_dataset *data);
 
 enum { DV_NAME_BYTES = 64, DV_TEXT_BYTES = 512, DV_PATH_BYTES = 4096 };
@@ -144,6 +148,7 @@ typedef struct dv_options {
     char freeze[DV_TEXT_BYTES]; /* what is not trained, as dv_plan_options has it; none: everything is */
     int precision;              /* of activations: DV_F32 or DV_BF16, a dv_type */
     size_t batch;               /* images, 1 to 2^20; 128 */
+    int batch_given;            /* it was set as text, and is not the default: dv_options_fit_batch. Not in the table */
     size_t side, classes;       /* of the images made, up to 1024, and of the network; 0: the data's */
     size_t threads;             /* 0: as many as OpenMP uses */
     dv_dataset_options split;   /* of data without images to test with: 0.1 of it, chosen with seed 1 */
@@ -236,6 +241,7 @@ typedef struct dv_epoch_record {
     size_t ranks;                 /* that trained together; images are those of all */
     double network_seconds;       /* that a rank waited for messages, and */
     double others_seconds;        /* ... for ranks that were slower, on average */
+    size_t workers;               /* that made batches ahead in the end */
 } dv_epoch_record;
 
 /* How far it is, after a step. */
@@ -260,6 +266,7 @@ typedef struct dv_train_callbacks {
     double (*rate)(void *context, uint64_t step); /* the learning rate of a step from 0 on, instead of the schedule's */
     void *context;
     const volatile sig_atomic_t *stop; /* asked for before every step: not 0 ends training, which is no failure */
+    void (*workers)(void *context, size_t workers); /* once, where DV_WORKERS_AUTO had a choice: what it chose */
 } dv_train_callbacks;
 
 typedef struct dv_train_result {
@@ -289,7 +296,7 @@ DV_API dv_status dv_test(dv_run *run, const dv_dataset *data, dv_split split, co
                          const dv_train_callbacks *callbacks, dv_test_result *result, dv_error *error);
 
 /* An image of a test, as long as the callback that is told of it. In place of a corrupt image there is another one, as
- * in all that loaders make, with its own label. */
+ * in all that loaders make, with its own index and label. */
 typedef struct dv_test_image {
     size_t index; /* in the split */
     int32_t label;

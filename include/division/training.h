@@ -43,6 +43,7 @@ typedef struct dv_training_callbacks {
     void (*advice)(void *context, const char *text);     /* after differences: what to do */
     void *context;
     const volatile sig_atomic_t *stop; /* asked for before every step: not 0 ends training, which is no failure */
+    void (*workers)(void *context, size_t workers); /* that were chosen to make batches ahead, if that was left open */
 } dv_training_callbacks;
 
 /* Prepares a training; the calling thread uses as many threads as the options say from then on. `folder` is where it

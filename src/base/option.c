@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,10 @@ static int read_power(const dv_option *option, span text, void *target) {
 
 static int read_count(const dv_option *option, span text, void *target) {
     long long whole;
+    if (option->words != NULL && equals(text, option->words[0])) {
+        *(size_t *)target = SIZE_MAX;
+        return 1;
+    }
     if (!read_whole(option, text, &whole) || whole < 0)
         return 0;
     *(size_t *)target = (size_t)whole;
@@ -159,7 +164,7 @@ static int read_word(const dv_option *option, span text, void *target) {
 }
 
 static int read_copy(const dv_option *option, span text, void *target) {
-    if (text.length == 0 || text.length >= option->room)
+    if ((text.length == 0 && option->preset != NULL) || text.length >= option->room)
         return 0;
     memcpy(target, text.at, text.length);
     ((char *)target)[text.length] = '\0';
@@ -181,6 +186,13 @@ static void flag_takes(const dv_option *option, char *text, size_t bytes) {
 
 static void whole_takes(const dv_option *option, char *text, size_t bytes) {
     snprintf(text, bytes, "a whole number from %.0f to %.0f", option->minimum, option->maximum);
+}
+
+static void count_takes(const dv_option *option, char *text, size_t bytes) {
+    whole_takes(option, text, bytes);
+    size_t used = strlen(text);
+    if (option->words != NULL)
+        snprintf(text + used, bytes - used, ", or %s", option->words[0]);
 }
 
 static void power_takes(const dv_option *option, char *text, size_t bytes) {
@@ -239,8 +251,14 @@ static size_t get_integer(const dv_option *option, const void *value, char *text
     return (size_t)snprintf(text, bytes, "%d", *(const int *)value);
 }
 
+/* Whether it is the word and no number. */
+static int is_word(const dv_option *option, const void *value) {
+    return option->words != NULL && *(const size_t *)value == SIZE_MAX;
+}
+
 static size_t get_count(const dv_option *option, const void *value, char *text, size_t bytes) {
-    (void)option;
+    if (is_word(option, value))
+        return (size_t)snprintf(text, bytes, "%s", option->words[0]);
     return (size_t)snprintf(text, bytes, "%zu", *(const size_t *)value);
 }
 
@@ -304,7 +322,10 @@ static void write_integer(const dv_option *option, const void *value, dv_json *j
 }
 
 static void write_count(const dv_option *option, const void *value, dv_json *json) {
-    dv_json_unsigned(json, option->name, *(const size_t *)value);
+    if (is_word(option, value))
+        dv_json_text(json, option->name, option->words[0]);
+    else
+        dv_json_unsigned(json, option->name, *(const size_t *)value);
 }
 
 static void write_unsigned(const dv_option *option, const void *value, dv_json *json) {
@@ -348,7 +369,7 @@ static int holds_power(const dv_option *option, const void *value) {
 }
 
 static int holds_count(const dv_option *option, const void *value) {
-    return within(option, (double)*(const size_t *)value);
+    return is_word(option, value) || within(option, (double)*(const size_t *)value);
 }
 
 static int holds_counts(const dv_option *option, const void *value) {
@@ -375,7 +396,7 @@ static const struct {
     [DV_OPTION_FLAG] = {read_flag, flag_takes, get_flag, write_flag, holds_any},
     [DV_OPTION_INTEGER] = {read_integer, whole_takes, get_integer, write_integer, holds_integer},
     [DV_OPTION_POWER] = {read_power, power_takes, get_integer, write_integer, holds_power},
-    [DV_OPTION_COUNT] = {read_count, whole_takes, get_count, write_count, holds_count},
+    [DV_OPTION_COUNT] = {read_count, count_takes, get_count, write_count, holds_count},
     [DV_OPTION_COUNTS] = {read_counts, counts_takes, get_counts, write_as_text, holds_counts},
     [DV_OPTION_UNSIGNED] = {read_unsigned, unsigned_takes, get_unsigned, write_unsigned, holds_any},
     [DV_OPTION_NUMBER] = {read_number, number_takes, get_number, write_number, holds_number},
@@ -420,10 +441,12 @@ dv_status dv_option_set(const dv_option *option, void *values, const char *text,
     DV_NEED(option);
     if (option->target == NULL)
         DV_NEED(values);
-    if (text != NULL && option->accept != NULL)
+    bool first = option->kind == DV_OPTION_COPY; /* a text that stands for nothing is not kept */
+    bool accepts = option->accept != NULL && text != NULL && !(first && *text == '\0');
+    if (accepts && first)
         DV_TRY(accept(option, values, text, error));
     if (dv_option_read(option, values, text, text != NULL ? strlen(text) : 0))
-        return DV_OK;
+        return accepts && !first ? accept(option, values, text, error) : DV_OK;
     dv_option_takes(option, takes);
     if (text == NULL)
         return dv_fail(error, DV_ERROR_OPTION, "%s: its value is missing: give %s", option->name, takes);

@@ -64,9 +64,10 @@ static dv_status count(const settings *chosen, const dv_dataset *data, dv_error 
     dv_status status = count_split(data, DV_TRAIN, counts, error);
     if (status == DV_OK)
         status = count_split(data, DV_TEST, counts + shape.classes, error);
+    size_t side = chosen->side > 0 ? (size_t)chosen->side : shape.side;
     if (status == DV_OK) {
         printf("%zu images to train, %zu to test, %zu classes, shown as %zu x %zu\n", shape.images[DV_TRAIN],
-               shape.images[DV_TEST], shape.classes, shape.side, shape.side);
+               shape.images[DV_TEST], shape.classes, side, side);
         print_classes(chosen, data, counts, counts + shape.classes);
     }
     free(counts);

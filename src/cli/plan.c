@@ -16,6 +16,7 @@ typedef struct plan_settings {
     dv_options options;     /* of the training */
     dv_dataset_shape shape; /* of its data; zeros: the model's own side and classes */
     int elsewhere, operations, frontier, json;
+    int fitted;                      /* the batch to the data */
     dv_chosen chosen;                /* by --memory; zeros: nothing was */
     const char *bandwidth, *latency; /* of the network between machines; NULL: nothing is predicted */
 } plan_settings;
@@ -51,7 +52,6 @@ static void print_frozen(const dv_plan_summary *t, const dv_plan_summary *whole)
 /* `whole` is of the plan in which nothing is frozen; `available` is SIZE_MAX if it does not matter. */
 static void print_totals(const dv_plan_summary *t, const dv_plan_summary *whole, size_t available) {
     char text[CLI_BYTES_TEXT];
-    printf("\n");
     if (t->frozen > 0)
         print_frozen(t, whole);
     cli_line("parameters", "%s", cli_bytes_text((double)t->parameters, text));
@@ -132,6 +132,10 @@ static int print_plan(const dv_plan *plan, const dv_plan_summary *whole, const p
         print_json(plan, chosen, whole, available);
     } else {
         (chosen->operations ? cli_print_schedule : print_rows)(plan);
+        printf("\n");
+        if (chosen->fitted)
+            cli_line("batch", "%zu: the data has %zu images (--batch)", chosen->options.batch,
+                     chosen->shape.images[DV_TRAIN]);
         print_totals(&totals, whole, available);
         if (chosen->chosen.memory > 0)
             plan_print_chosen(&chosen->options, &chosen->chosen);
@@ -219,18 +223,24 @@ static plan_settings usual(void) {
     return made;
 }
 
-/* Takes side and classes from the data, if there is some. A plan can be made before the data is there. */
-static void look_at_data(plan_settings *c) {
+/* Takes side and classes from the data, if there is some, and a batch that it has. A plan can be made before the data
+ * is there. */
+static int look_at_data(plan_settings *c) {
     dv_dataset *data;
     dv_error error;
     if (c->options.data[0] == '\0')
-        return;
+        return CLI_CONTINUE;
     if (dv_dataset_open_with(c->options.data, &c->options.split, &data, &error) != DV_OK) {
         cli_fail("%s; the plan has the side and the classes of --side and --classes, or the model's own", error.text);
-        return;
+        return CLI_CONTINUE;
     }
     c->shape = dv_dataset_describe(data);
     dv_dataset_close(data);
+    size_t batch = c->options.batch;
+    if (dv_options_fit_batch(&c->options, &c->shape, &error) != DV_OK)
+        return cli_report(&error);
+    c->fitted = c->options.batch != batch;
+    return CLI_CONTINUE;
 }
 
 /* Reads the recipe, if there is one, and the command line over it, with the defaults of a training. */
@@ -247,9 +257,10 @@ int cli_plan(int argc, char **argv) {
     int code = parse(&c, argc, argv, &operands);
     if (code == CLI_CONTINUE && (operands.count > 0 || c.options.data[0] != '\0'))
         code = read_training(&c, &operands, argc, argv);
+    if (code == CLI_CONTINUE)
+        code = look_at_data(&c);
     if (code != CLI_CONTINUE)
         return code;
-    look_at_data(&c);
     if (c.bandwidth != NULL)
         return cli_plan_scaling(&c.options, &c.shape, &(cli_plan_network){c.bandwidth, c.latency, c.json});
     if (c.frontier)

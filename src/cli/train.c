@@ -14,6 +14,10 @@ typedef struct session {
 
 /* ---- what is told while it goes on ---------------------------------------------------------- */
 
+static void tell_workers(void *context, size_t workers) {
+    train_screen_workers(&((session *)context)->screen, workers);
+}
+
 static void tell_corrupt(void *context, const char *text) {
     session *s = context;
     train_screen_wipe(&s->screen);
@@ -102,6 +106,7 @@ static int prepare_and_train(const train_settings *chosen) {
     const dv_training_callbacks callbacks = {.begin = begin,
                                              .progress = show_step,
                                              .epoch = show_epoch,
+                                             .workers = tell_workers,
                                              .corrupt = tell_corrupt,
                                              .difference = tell_difference,
                                              .advice = advise,

@@ -81,6 +81,7 @@ void train_screen_left_out(train_screen *screen, const dv_training *training);
 
 /* What was measured before the training, if anything was. */
 void train_screen_tuned(train_screen *screen, const dv_training *training);
+void train_screen_workers(train_screen *screen, size_t workers);
 
 /* Where a training that was to go on begins. */
 void train_screen_resume(train_screen *screen, const dv_training *training);

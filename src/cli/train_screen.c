@@ -120,6 +120,13 @@ void train_screen_tuned(train_screen *screen, const dv_training *training) {
                        tuned->measured, tuned->seconds, tuned->changed);
 }
 
+void train_screen_workers(train_screen *screen, size_t workers) {
+    if (workers > 0)
+        cli_live_print(&screen->line, "workers: %zu; steps are faster with batches made ahead (--workers)", workers);
+    else
+        cli_live_print(&screen->line, "workers: 0; steps are no faster with batches made ahead (--workers)");
+}
+
 void train_screen_resume(train_screen *screen, const dv_training *training) {
     const dv_train_state *state = dv_training_state(training);
     if (dv_train_lost_patience(state, dv_training_options(training)))

@@ -3,6 +3,7 @@
  * Images are made as bytes, by workers ahead of the trainer or by its own threads (prefetch.c); what they are depends
  * on seed, epoch and index alone. Normalising is left for when a batch is asked for: bytes take a quarter of the memory
  * that numbers do. */
+#include "data/loader.h"
 #include "base/sizes.h"
 #include "base/status.h"
 #include "data/augmentation.h"
@@ -15,7 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIDE = 1024, MOST_RESIZE = 2048, MOST_WORKERS = 256, MOST_PREFETCH = 64, FEW_CORRUPT = 3 };
+enum {
+    MOST_SIDE = 1024,
+    MOST_RESIZE = 2048,
+    MOST_WORKERS = 256,
+    MOST_CHOSEN = 16,
+    MOST_PREFETCH = 64,
+    FEW_CORRUPT = 3
+};
 
 struct dv_loader {
     dv_prefetch_options options;
@@ -23,6 +31,7 @@ struct dv_loader {
     size_t elements; /* of an image */
     uint8_t *known;  /* a bit for each image that is known to be corrupt */
     size_t corrupt;  /* how many those are */
+    size_t *shown;   /* [batch]: the images of the last batch */
     dv_normaliser normaliser;
 };
 
@@ -119,7 +128,8 @@ int dv_loader_scales_differ(const dv_dataset *dataset, const dv_loader_options *
 
 size_t dv_loader_bytes(const dv_dataset *dataset, const dv_loader_options *options) {
     dv_prefetch_options resolved = resolve(dataset, options);
-    return sizeof(dv_loader) + resolved.images / 8 + 1 + dv_prefetch_bytes(&resolved);
+    return sizeof(dv_loader) + resolved.images / 8 + 1 + resolved.loader.batch * sizeof(size_t) +
+           dv_prefetch_bytes(&resolved);
 }
 
 dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *options, dv_loader **loader,
@@ -131,22 +141,37 @@ dv_status dv_loader_new(const dv_dataset *dataset, const dv_loader_options *opti
     DV_TRY(check_views(&resolved.loader, error));
     dv_loader *made = calloc(1, sizeof *made);
     uint8_t *known = calloc(resolved.images / 8 + 1, 1);
+    size_t *shown = calloc(resolved.loader.batch, sizeof *shown);
     dv_status status = DV_ERROR_MEMORY;
-    if (made != NULL && known != NULL)
+    if (made != NULL && known != NULL && shown != NULL)
         status = dv_prefetch_new(&resolved, &made->prefetch, error);
     else
         dv_set_error(error, status, "no memory for a loader: free some");
     if (status != DV_OK) {
         free(known);
+        free(shown);
         free(made);
         return status;
     }
     made->options = resolved;
     made->known = known;
+    made->shown = shown;
     made->elements = resolved.loader.side * resolved.loader.side * DV_DATA_CHANNELS;
     dv_normaliser_init(&made->normaliser, &resolved.loader.normalisation);
     *loader = made;
     return DV_OK;
+}
+
+size_t dv_loader_most_workers(const dv_dataset *dataset) {
+    size_t cores = (size_t)omp_get_num_procs();
+    return dataset->kind->fetch != NULL && cores > 1 ? dv_smaller(cores, MOST_CHOSEN) : 0;
+}
+
+dv_status dv_loader_set_workers(dv_loader *loader, size_t workers, dv_error *error) {
+    dv_prefetch_free(loader->prefetch);
+    loader->prefetch = NULL;
+    loader->options.loader.workers = workers;
+    return dv_prefetch_new(&loader->options, &loader->prefetch, error);
 }
 
 void dv_loader_free(dv_loader *loader) {
@@ -154,6 +179,7 @@ void dv_loader_free(dv_loader *loader) {
         return;
     dv_prefetch_free(loader->prefetch);
     free(loader->known);
+    free(loader->shown);
     free(loader);
 }
 
@@ -163,6 +189,10 @@ size_t dv_loader_batches(const dv_loader *loader) {
 
 size_t dv_loader_place(const dv_loader *loader, size_t batch) {
     return dv_prefetch_share(&loader->options, batch).first;
+}
+
+size_t dv_loader_shown(const dv_loader *loader, size_t place) {
+    return loader->shown[place];
 }
 
 size_t dv_loader_corrupt(const dv_loader *loader) {
@@ -238,6 +268,7 @@ static dv_status fill(dv_loader *loader, uint64_t epoch, size_t batch,
     dv_status status = inspect(loader, slot, error);
     if (status == DV_OK)
         write(loader, slot, images, labels);
+    memcpy(loader->shown, slot->shown, slot->count * sizeof *loader->shown);
     *count = slot->count;
     dv_prefetch_done(loader->prefetch);
     return status;

@@ -108,15 +108,15 @@ dv_status dv_maker_make_only(dv_maker *maker, dv_showing showing, size_t index, 
 
 /* ---- and if it is corrupt ------------------------------------------------------------------ */
 
-dv_status dv_maker_make(dv_maker *maker, uint64_t epoch, size_t index, uint8_t *dst, int32_t *label, dv_error *damage,
-                        dv_error *error) {
+dv_status dv_maker_make(dv_maker *maker, uint64_t epoch, size_t index, uint8_t *dst, int32_t *label, size_t *made,
+                        dv_error *damage, dv_error *error) {
     dv_showing showing = {maker->seed, epoch, index};
     size_t images = maker->data->shape.images[maker->split];
     dv_error inner;
     damage->status = DV_OK;
     for (size_t tries = 0; tries < MOST_IN_A_ROW && tries < images; tries++) {
-        size_t at = (index + tries) % images;
-        dv_status status = dv_maker_make_only(maker, showing, at, dst, label, &inner);
+        *made = (index + tries) % images;
+        dv_status status = dv_maker_make_only(maker, showing, *made, dst, label, &inner);
         if (status == DV_OK)
             return DV_OK;
         if (status != DV_ERROR_FORMAT) {

@@ -23,9 +23,9 @@ void dv_maker_destroy(dv_maker *maker);
 size_t dv_maker_bytes(const dv_dataset *data, const dv_view_options *view);
 
 /* Makes an image as it is seen in an epoch. If it is corrupt, what is wrong goes to `damage`, whose status is else
- * DV_OK, and in its place there is the next one of the data that is good. */
-dv_status dv_maker_make(dv_maker *maker, uint64_t epoch, size_t index, uint8_t *dst, int32_t *label, dv_error *damage,
-                        dv_error *error);
+ * DV_OK, and in its place there is the next one of the data that is good; `made` is which. */
+dv_status dv_maker_make(dv_maker *maker, uint64_t epoch, size_t index, uint8_t *dst, int32_t *label, size_t *made,
+                        dv_error *damage, dv_error *error);
 
 /* Makes one image, varied as the showing says, also where that is another image's. If it is corrupt, that is
  * DV_ERROR_FORMAT. */

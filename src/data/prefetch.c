@@ -60,7 +60,7 @@ static dv_status make(const dv_prefetch_options *options, dv_maker *maker, const
                       dv_error *error) {
     size_t index = dv_prefetch_index(options, slot->epoch, slot->batch, place);
     return dv_maker_make(maker, slot->epoch, index, slot->bytes + place * image_bytes(options), &slot->labels[place],
-                         &slot->damage[place], error);
+                         &slot->shown[place], &slot->damage[place], error);
 }
 
 /* Of several failures of a batch, the one of its first image is told. */
@@ -86,7 +86,11 @@ static void assign(dv_prefetch *prefetch, dv_slot *slot, uint64_t epoch, size_t 
  * a test, and nobody asks for more. */
 static void assign_next(dv_prefetch *prefetch, dv_slot *slot) {
     if (prefetch->at_end) {
-        *slot = (dv_slot){.bytes = slot->bytes, .labels = slot->labels, .damage = slot->damage, .epoch = UINT64_MAX};
+        *slot = (dv_slot){.bytes = slot->bytes,
+                          .labels = slot->labels,
+                          .shown = slot->shown,
+                          .damage = slot->damage,
+                          .epoch = UINT64_MAX};
         return;
     }
     assign(prefetch, slot, prefetch->next_epoch, prefetch->next_batch);
@@ -203,7 +207,7 @@ static size_t count_makers(const dv_prefetch_options *options) {
 }
 
 static size_t slot_bytes(const dv_prefetch_options *options) {
-    return options->loader.batch * (image_bytes(options) + sizeof(int32_t) + sizeof(dv_error));
+    return options->loader.batch * (image_bytes(options) + sizeof(int32_t) + sizeof(size_t) + sizeof(dv_error));
 }
 
 static dv_view_options view_options(const dv_prefetch_options *options) {
@@ -229,8 +233,9 @@ static dv_status make_slot(const dv_prefetch_options *options, dv_slot *slot, dv
     slot->epoch = UINT64_MAX; /* none */
     slot->bytes = malloc(bytes);
     slot->labels = calloc(batch, sizeof *slot->labels);
+    slot->shown = calloc(batch, sizeof *slot->shown);
     slot->damage = calloc(batch, sizeof *slot->damage);
-    if (slot->bytes == NULL || slot->labels == NULL || slot->damage == NULL)
+    if (slot->bytes == NULL || slot->labels == NULL || slot->shown == NULL || slot->damage == NULL)
         return fail_memory(error);
     memset(slot->bytes, 0, bytes);
     return DV_OK;
@@ -315,6 +320,7 @@ void dv_prefetch_free(dv_prefetch *prefetch) {
     for (size_t i = 0; prefetch->slots != NULL && i < count_slots(&prefetch->options); i++) {
         free(prefetch->slots[i].bytes);
         free(prefetch->slots[i].labels);
+        free(prefetch->slots[i].shown);
         free(prefetch->slots[i].damage);
     }
     for (size_t i = 0; prefetch->makers != NULL && i < prefetch->maker_room; i++)

@@ -24,6 +24,7 @@ typedef struct dv_slot {
     size_t batch;
     uint8_t *bytes;   /* [batch][side][side][3] */
     int32_t *labels;  /* [batch] */
+    size_t *shown;    /* [batch]: which images these are; in place of a corrupt one another */
     dv_error *damage; /* [batch]; where the status is DV_OK there is none */
     dv_error error;   /* why it could not be made, unless its status is DV_OK */
     size_t count;     /* images to make */

@@ -300,6 +300,7 @@ dv_status dv_epoch_json(const dv_epoch_record *record, char text[DV_EPOCH_JSON_B
     dv_json_number(&json, "seconds", record->seconds);
     if (record->spilled_bytes > 0)
         dv_json_number(&json, "waited_seconds", record->waited_seconds);
+    dv_json_unsigned(&json, "workers", record->workers);
     if (record->ranks > 1) {
         dv_json_unsigned(&json, "ranks", record->ranks);
         dv_json_number(&json, "network_seconds", record->network_seconds);

@@ -2,7 +2,9 @@
  * are, to be tested with. */
 #include "train/loaders.h"
 
+#include "base/sizes.h"
 #include "base/status.h"
+#include "data/loader.h"
 #include "train/ranks.h"
 
 #include <division/options.h>
@@ -32,7 +34,7 @@ static dv_loader_options loader_options(const dv_map *input, dv_split split, boo
         options.augmentation = loading->augmentation;
         options.normalisation = loading->normalisation;
         options.resize = loading->resize;
-        options.workers = loading->workers;
+        options.workers = loading->workers != DV_WORKERS_AUTO ? loading->workers : 0; /* at first */
         options.prefetch = loading->prefetch;
         options.corrupt = loading->corrupt;
         options.context = loading->context;
@@ -77,7 +79,11 @@ dv_status dv_testing_loader(dv_run *run, const dv_dataset *data, dv_split split,
 size_t dv_loading_bytes(const dv_loading *loading, const dv_map *input, const dv_dataset *data) {
     dv_loader_options learning = loader_options(input, DV_TRAIN, true, loading);
     dv_loader_options testing = loader_options(input, DV_TEST, false, loading);
-    return dv_loader_bytes(data, &learning) + dv_loader_bytes(data, &testing);
+    size_t bytes = dv_loader_bytes(data, &learning) + dv_loader_bytes(data, &testing);
+    if (loading == NULL || loading->workers != DV_WORKERS_AUTO)
+        return bytes;
+    learning.workers = testing.workers = dv_loader_most_workers(data);
+    return dv_larger(bytes, dv_loader_bytes(data, &learning) + dv_loader_bytes(data, &testing));
 }
 
 dv_loader_options dv_options_loader(const dv_options *options, const dv_dataset *data) {

@@ -27,6 +27,16 @@ static const char *const precisions[] = {[DV_F32] = "f32", [DV_BF16] = "bf16", N
 static const char *const initialisations[] = {
     [DV_MODEL_INITIALISATION_OWN] = "model", [DV_MODEL_INITIALISATION_PYTORCH] = "pytorch", NULL};
 
+static const char *const automatic[] = {"auto", NULL};
+
+/* Unlike the default, a batch that was asked for is not made smaller for small data. */
+static dv_status accept_batch(const char *text, void *values, dv_error *error) {
+    (void)text;
+    (void)error;
+    ((dv_options *)values)->batch_given = 1;
+    return DV_OK;
+}
+
 /* What an earlier schedule left of `factor` and `every` does not count; rates and warm-up are options of their own. */
 static dv_status accept_schedule(const char *text, void *values, dv_error *error) {
     dv_options *options = values;
@@ -96,7 +106,7 @@ static const dv_option rows[] = {
      .this_call = 1},
     {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", COPY(freeze)},
     {"precision", NULL, "of activations", DV_WORD_AT(dv_options, precision, precisions), .preset = "f32"},
-    {"batch", "N", "images per batch", COUNT(batch, 1, 1 << 20), .preset = "128"},
+    {"batch", "N", "images per batch", COUNT(batch, 1, 1 << 20), .preset = "128", .accept = accept_batch},
     {"accumulate", "N", "batches per step, of all ranks; 1: one of each", COUNT(accumulate, 1, 65536), .preset = "1"},
     {"drop-last", NULL, "leave out images at the end of an epoch that do not make a whole step",
      DV_FLAG_AT(dv_options, drop_last), .preset = "no"},
@@ -135,8 +145,8 @@ static const dv_option rows[] = {
     {"side", "N", "of the images made; 0 for the data's", COUNT(side, 0, 1024), .preset = "0"},
     {"resize", "N", "shorter side before the middle is tested with; 0 for what is usual",
      COUNT(loading.resize, 0, 2048), .preset = "0"},
-    {"workers", "N", "threads that make batches ahead; 0: batches are made between steps",
-     COUNT(loading.workers, 0, 256), .preset = "0"},
+    {"workers", "N", "threads that make batches ahead; 0: they are made between steps; auto: whichever is faster",
+     COUNT(loading.workers, 0, 256), .words = automatic, .preset = "auto"},
     {"classes", "N", "outputs of the network; 0 for the data's", COUNT(classes, 0, 1 << 20), .preset = "0"},
     {"seed", "N", "of weights, order and rounding", DV_UNSIGNED_AT(dv_options, seed), .preset = "1"},
     {"init-weights", NULL, "how weights begin: as is usual for the model, or as PyTorch's layers do",
@@ -168,6 +178,7 @@ dv_options dv_options_default(void) {
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].preset != NULL)
             (void)dv_option_set(&rows[i], &options, rows[i].preset, NULL);
+    options.batch_given = 0;
     return options;
 }
 

@@ -2,7 +2,31 @@
 #include <division/models.h>
 #include <division/options.h>
 
+#include "base/sizes.h"
 #include "base/status.h"
+#include "train/ranks.h"
+
+/* A batch for data of fewer images than a batch: the power of two that makes four steps of them or more. */
+static size_t small_batch(size_t images) {
+    size_t batch = 2;
+    while (batch * 2 <= images / 4)
+        batch *= 2;
+    return dv_smaller(batch, images);
+}
+
+dv_status dv_options_fit_batch(dv_options *options, const dv_dataset_shape *shape, dv_error *error) {
+    DV_NEED(options);
+    DV_NEED(shape);
+    size_t images = shape->images[DV_TRAIN] / dv_options_ranks(options), fitting = small_batch(images);
+    if (options->batch <= images)
+        return DV_OK;
+    if (options->batch_given || options->batch != dv_options_default().batch)
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "--batch: %zu: the data has %zu images: give at most as many; %zu would do", options->batch,
+                       images, fitting);
+    options->batch = fitting;
+    return DV_OK;
+}
 
 /* Of what options and data say, the first that says anything; 0 is the model's own. */
 static size_t first_of(size_t option, size_t data) {

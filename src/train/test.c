@@ -1,6 +1,7 @@
 /* Testing: all images of a split once, with running statistics. */
 #include "base/float16.h"
 #include "base/status.h"
+#include "data/loader.h"
 #include "train/loaders.h"
 #include "train/loop.h"
 
@@ -29,15 +30,15 @@ static dv_status explain(dv_error *error, dv_status status, size_t batch) {
     return error == NULL ? status : dv_fail(error, status, "test, batch %zu: %.200s", batch, error->text);
 }
 
-/* Tells of the images of a batch, the first of which is `first`. */
-static void tell_images(dv_run *run, size_t first, size_t count, const dv_test_listener *listener) {
+/* Tells of the images of a batch, the last that the loader filled. */
+static void tell_images(dv_run *run, const dv_loader *loader, size_t count, const dv_test_listener *listener) {
     const dv_map *map = dv_run_logits_map(run);
     const char *logits = dv_run_logits(run);
     const int32_t *labels = dv_run_labels(run);
     size_t bytes = map->channels * dv_type_bytes(map->type);
     dv_test_image image = {.classes = map->channels, .logits = listener->logits};
     for (size_t i = 0; i < count; i++) {
-        image.index = first + i;
+        image.index = dv_loader_shown(loader, i);
         image.label = labels[i];
         dv_numbers_to_f32(map->type, logits + i * bytes, map->channels, listener->logits);
         listener->image(listener->context, &image);
@@ -58,7 +59,7 @@ static dv_status test_batch(dv_run *run, dv_loader *loader, size_t index, const 
         return explain(error, status, index + 1);
     dv_tally_add(sum, &result, count);
     if (listener != NULL)
-        tell_images(run, index * dv_run_input_map(run)->images, count, listener);
+        tell_images(run, loader, count, listener);
     return DV_OK;
 }
 

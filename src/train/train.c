@@ -7,9 +7,13 @@
 
 #include "base/sizes.h"
 #include "base/status.h"
+#include "data/loader.h"
 #include "train/loaders.h"
 #include "train/loop.h"
 #include "train/ranks.h"
+#include "train/workers.h"
+
+#include <omp.h>
 
 /* Of a batch: losses that were larger have not been seen to come back. */
 static const double LARGEST_LOSS = 1e6;
@@ -23,6 +27,7 @@ typedef struct training {
     size_t data_images;     /* to learn from */
     dv_loader *loader;      /* of those */
     dv_loader *test_loader; /* of the others; both stay, so that corrupt images are told of once */
+    dv_worker_trial trial;  /* of workers for both */
     dv_train_state begun;   /* as the state was when this process took up the epoch, perhaps in its midst */
     double test_seconds;    /* that the last test took */
     double saved;           /* when the state was last saved */
@@ -223,14 +228,31 @@ static uint64_t batch_number(const training *t, const step_batches *of, size_t i
     return t->state->step * (own * ranks) + (index - of->first) * ranks + dv_world_rank(options->world);
 }
 
+/* Takes the times of a batch into the trial of workers, and does what comes of it. */
+static dv_status try_workers(training *t, double made, double whole, dv_error *error) {
+    size_t before = t->trial.workers;
+    if (t->trial.settled)
+        return DV_OK;
+    dv_worker_trial_note(&t->trial, made, whole);
+    if (t->trial.workers != before)
+        DV_TRY(dv_loader_set_workers(t->loader, t->trial.workers, error));
+    if (!t->trial.settled)
+        return DV_OK;
+    if (t->callbacks != NULL && t->callbacks->workers != NULL)
+        t->callbacks->workers(t->callbacks->context, t->trial.workers);
+    return t->trial.workers > 0 ? dv_loader_set_workers(t->test_loader, t->trial.workers, error) : DV_OK;
+}
+
 /* Forward and backward for one batch of a step, the `index`-th of the epoch. */
 static dv_status run_batch(training *t, const step_batches *of, size_t index, double rate, dv_tally *sum,
                            dv_error *error) {
     const dv_options *options = t->options;
     dv_step_result result;
     size_t count;
+    double start = dv_now();
     DV_TRY(dv_loader_fill(t->loader, epoch_of(t->state), index, dv_run_input(t->run), dv_run_labels(t->run), &count,
                           error));
+    double made = dv_now() - start;
     DV_TRY(dv_run_set_images(t->run, count, error));
     dv_mix_batch(&options->mix, options->seed, batch_number(t, of, index), t->run);
     const dv_step step = {.batch = t->state->step,
@@ -245,7 +267,7 @@ static dv_status run_batch(training *t, const step_batches *of, size_t index, do
     if (status != DV_OK)
         return explain(t, error, status, t->state->step, rate);
     dv_tally_add(sum, &result, count);
-    return DV_OK;
+    return try_workers(t, made, dv_now() - start, error);
 }
 
 /* Where gradients are kept they have added up by now. */
@@ -364,6 +386,11 @@ static void enter(training *t, dv_epoch_record *record) {
     state->correct = state->images = 0;
 }
 
+static size_t workers_of(const training *t) {
+    size_t given = t->options->loading.workers;
+    return given != DV_WORKERS_AUTO ? given : t->trial.workers;
+}
+
 static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error) {
     dv_plan_summary plan = dv_plan_totals(t->plan);
     dv_epoch_record record = {.epoch = epoch_of(t->state) + 1,
@@ -387,6 +414,7 @@ static dv_status run_epoch(training *t, dv_train_result *result, dv_error *error
         DV_TRY(test_epoch(t, &record, error));
     record.seconds = t->state->seconds + (record.tested ? t->test_seconds : 0);
     record.peak_bytes = dv_memory_peak();
+    record.workers = workers_of(t);
     enter(t, &record);
     result->last = record;
     result->stopped = t->stopped;
@@ -421,6 +449,8 @@ static dv_status begin(training *t, const dv_dataset *data, dv_error *error) {
     const dv_options *options = t->options;
     DV_TRY(dv_learning_loader(t->run, data, options, &t->loader, error));
     DV_TRY(dv_testing_loader(t->run, data, DV_TEST, &options->loading, options->world, &t->test_loader, error));
+    bool choose = options->loading.workers == DV_WORKERS_AUTO;
+    t->trial = dv_worker_trial_new(choose ? dv_loader_most_workers(data) : 0, (size_t)omp_get_max_threads());
     t->data_images = dv_dataset_describe(data).images[DV_TRAIN];
     size_t batches = dv_loader_batches(t->loader), own = dv_options_own_batches(options);
     uint64_t steps = options->drop_last ? batches / own : dv_divide_up(batches, own);

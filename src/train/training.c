@@ -17,34 +17,13 @@ enum { PASSES_PATH_BYTES = DV_PATH_BYTES + sizeof DV_FOLDER_PASSES };
 
 /* ---- preparing ----------------------------------------------------------------------------- */
 
-/* A batch for data of fewer images than a batch: the power of two that makes four steps of them or more. */
-static size_t small_batch(size_t images) {
-    size_t batch = 2;
-    while (batch * 2 <= images / 4)
-        batch *= 2;
-    return dv_smaller(batch, images);
-}
-
-/* The default batch gives way to data of fewer images; the callers see it in the options. Another is a mistake. */
-static dv_status fit_batch(dv_training *t, dv_error *error) {
-    size_t images = t->shape.images[DV_TRAIN] / dv_options_ranks(&t->options), fitting = small_batch(images);
-    if (t->options.batch <= images)
-        return DV_OK;
-    if (t->options.batch != dv_options_default().batch)
-        return dv_fail(error, DV_ERROR_OPTION,
-                       "--batch: %zu: the data has %zu images: give at most as many; %zu would do", t->options.batch,
-                       images, fitting);
-    t->options.batch = fitting;
-    return DV_OK;
-}
-
 static dv_status open_data(dv_training *t, dv_error *error) {
     DV_TRY(dv_dataset_open_with(t->options.data, &t->options.split, &t->data, error));
     t->shape = dv_dataset_describe(t->data);
     if (t->options.classes > 0 && t->options.classes < t->shape.classes)
         return dv_fail(error, DV_ERROR_OPTION, "--classes: %zu: the data has %zu: give as many or more",
                        t->options.classes, t->shape.classes);
-    return fit_batch(t, error);
+    return dv_options_fit_batch(&t->options, &t->shape, error);
 }
 
 /* Where the passes that a training had are, or NULL without a folder. */
@@ -191,6 +170,12 @@ static void progress(void *context, const dv_train_progress *progress) {
         t->callbacks.progress(t->callbacks.context, progress);
 }
 
+static void tell_workers(void *context, size_t workers) {
+    const dv_training *t = context;
+    if (t->callbacks.workers != NULL)
+        t->callbacks.workers(t->callbacks.context, workers);
+}
+
 /* The best weights, the line of the log, the summary, then (in keep_state) the checkpoint to go on from: whoever is
  * killed in between does this epoch again and writes the same. */
 static dv_status keep_epoch(void *context, const dv_epoch_record *record, dv_error *error) {
@@ -222,6 +207,7 @@ dv_status dv_training_train(dv_training *training, dv_train_result *result, dv_e
                                           .progress = progress,
                                           .epoch = keep_epoch,
                                           .save = keep_state,
+                                          .workers = tell_workers,
                                           .context = t,
                                           .stop = t->callbacks.stop};
     dv_status status = dv_train(t->run, t->plan, t->data, &t->options, &callbacks, &t->state, &t->result, error);
