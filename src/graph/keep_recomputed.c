@@ -49,12 +49,18 @@ static int workspace_to_share(const dv_plan *plan, const dv_graph_layer *node) {
     return plan->values[node->inputs[last]].recompute_workspace;
 }
 
+/* What the value's layer works in. A mask that lies in a code, and not beside it as bits, is decoded there. */
+static size_t workspace_bytes(const dv_value_plan *v, const dv_layer *layer) {
+    bool mask_in_code = v->mask_keeper && v->mask_keeper != &dv_keep_mask;
+    return layer->recompute_bytes + (mask_in_code ? layer->recompute_mask_bytes : 0);
+}
+
 static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
     (void)made;
     (void)error;
     dv_value_plan *v = &plan->values[value];
     const dv_graph_layer *node = layer_of(plan, value);
-    size_t bytes = node->layer.recompute_bytes;
+    size_t bytes = workspace_bytes(v, &node->layer);
     int first = dv_first_read(plan, v->numbers_read), last = dv_last_read(plan, v->numbers_read);
     int shared = workspace_to_share(plan, node);
     v->recompute_workspace = shared == DV_NO_PIECE ? dv_plan_book(plan, bytes, first, last) : shared;

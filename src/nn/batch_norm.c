@@ -150,8 +150,8 @@ static size_t images_at_once(const dv_map *map) {
 /* What recomputing takes. */
 typedef struct recompute_space {
     float *mean, *scale, *bias; /* extended */
-    uint8_t *mask;              /* of these images, if it is in a code; NULL without ReLU */
     void *x;                    /* images; NULL where nothing is added, and x can be where the output will be */
+    uint8_t *mask;              /* of these images; there only if a code has it (recompute_mask_bytes) */
 } recompute_space;
 
 static size_t cut_recompute_space(const dv_layer *layer, void *memory, recompute_space *s) {
@@ -160,9 +160,10 @@ static size_t cut_recompute_space(const dv_layer *layer, void *memory, recompute
     s->mean = dv_carve(memory, &offset, extended);
     s->scale = dv_carve(memory, &offset, extended);
     s->bias = dv_carve(memory, &offset, extended);
-    s->mask = options_of(layer)->relu ? dv_carve(memory, &offset, images_at_once(map) * dv_mask_stride(map)) : NULL;
     s->x = options_of(layer)->add ? dv_carve(memory, &offset, images_at_once(map) * image_bytes(map)) : NULL;
-    return offset;
+    size_t bytes = offset;
+    s->mask = dv_carve(memory, &offset, 0);
+    return bytes;
 }
 
 static dv_status prepare(dv_layer *layer, dv_error *error) {
@@ -173,6 +174,7 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
     layer->store_input_bytes = images_at_once(&layer->output) * image_bytes(&layer->output);
     layer->recompute_bytes = cut_recompute_space(layer, NULL, &(recompute_space){0});
+    layer->recompute_mask_bytes = images_at_once(&layer->output) * dv_mask_stride(&layer->output);
     return DV_OK;
 }
 

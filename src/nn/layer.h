@@ -224,8 +224,9 @@ struct dv_layer {
     /* set by prepare */
     size_t saved_bytes;
     size_t forward_workspace_bytes, backward_workspace_bytes;
-    size_t store_input_bytes; /* of workspace more, behind that of forward, if it is told to store its input */
-    size_t recompute_bytes;   /* of workspace for recompute */
+    size_t store_input_bytes;    /* of workspace more, behind that of forward, if it is told to store its input */
+    size_t recompute_bytes;      /* of workspace for recompute */
+    size_t recompute_mask_bytes; /* ... and behind them, if the mask of the output is read out of a code */
     void *prepared;
 };
 
