@@ -19,8 +19,7 @@ typedef enum dv_option_kind {
     DV_OPTION_UNSIGNED, /* uint64_t, decimal or hexadecimal (0x) */
     DV_OPTION_NUMBER,   /* double, within bounds */
     DV_OPTION_WORD,     /* int, the index of one of the words */
-    DV_OPTION_COPY,     /* char [room], of which the text takes at most room - 1; empty: not given, which an option
-                           that has a preset does not take */
+    DV_OPTION_COPY,     /* char [room], of which the text takes at least one and at most room - 1; empty: not given */
     DV_OPTION_TEXT,     /* const char *, the very text that was given, which must outlive it; NULL: not given */
     DV_OPTION_KIND_COUNT
 } dv_option_kind;
@@ -38,6 +37,7 @@ typedef struct dv_option {
     const char *help;     /* one line */
     dv_option_kind kind;
     int this_call;            /* belongs to one call: files of options do not have it */
+    int clears;               /* of a copy: an empty text is taken too, and takes back what was given before */
     double minimum, maximum;  /* of integers, powers, counts and numbers */
     const char *const *words; /* NULL after the last */
     size_t room;              /* of a copy */

@@ -164,7 +164,7 @@ static int read_word(const dv_option *option, span text, void *target) {
 }
 
 static int read_copy(const dv_option *option, span text, void *target) {
-    if ((text.length == 0 && option->preset != NULL) || text.length >= option->room)
+    if ((text.length == 0 && !option->clears) || text.length >= option->room)
         return 0;
     memcpy(target, text.at, text.length);
     ((char *)target)[text.length] = '\0';
@@ -442,7 +442,7 @@ dv_status dv_option_set(const dv_option *option, void *values, const char *text,
     if (option->target == NULL)
         DV_NEED(values);
     bool first = option->kind == DV_OPTION_COPY; /* a text that stands for nothing is not kept */
-    bool accepts = option->accept != NULL && text != NULL && !(first && *text == '\0');
+    bool accepts = option->accept != NULL && text != NULL && *text != '\0';
     if (accepts && first)
         DV_TRY(accept(option, values, text, error));
     if (dv_option_read(option, values, text, text != NULL ? strlen(text) : 0))
