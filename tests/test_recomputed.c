@@ -144,7 +144,8 @@ static distances compare(const trained *a, const trained *b) {
     return d;
 }
 
-/* With 8 bits there is little noise: a value made of the wrong ones, or at the wrong time, would be seen. */
+/* With 8 bits there is little noise: a value made of the wrong ones, or at the wrong time, would be seen. In bf16 a
+ * gradient of few elements can be made of roundings, which kernels of other processors do in another order. */
 static void gradients_are_those_of_exact_values(void **state) {
     (void)state;
     static make_graph *const makers[] = {dense_graph, residual_graph, odd_graph};
@@ -158,7 +159,7 @@ static void gradients_are_those_of_exact_values(void **state) {
         distances d = compare(&exact, &packed);
         print_message("%s, %s, %s: distance of a gradient at most %.4f, on average %.4f of its norm\n", names[graph],
                       method, dv_type_name(type), d.largest, d.mean);
-        assert_true(d.mean > 0 && d.largest < 0.08);
+        assert_true(d.mean > 0 && d.mean < 0.03 && d.largest < (type == DV_BF16 ? 0.3 : 0.08));
         trained_free(exact);
         trained_free(packed);
     }
