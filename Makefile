@@ -1,5 +1,6 @@
 # The front door: `make help` lists what there is. CMake does the work, in build/<preset>.
-# Variables: PREFIX of install, SECONDS for each fuzz target, WERROR=1 for warnings as errors, JOBS.
+# Variables: PREFIX of install, SECONDS for each fuzz target and SEED for the same inputs again, WERROR=1 for warnings as
+# errors, JOBS.
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
@@ -75,7 +76,7 @@ aarch64: ## ... cross-built for AArch64 and run under qemu
 .PHONY: fuzz
 fuzz: setup-check ## run every fuzz target for SECONDS (60)
 	$(call build,fuzz)
-	@fuzz/run build/fuzz/fuzz $(SECONDS)
+	@fuzz/run build/fuzz/fuzz $(SECONDS) $(SEED)
 
 .PHONY: format lint
 format: setup-check ## lay out the sources with clang-format
