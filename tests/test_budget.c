@@ -7,6 +7,12 @@
 
 enum { BATCH = 8, SIDE = 16, MOST = 64 };
 
+/* What a choice takes beyond `none`, by what the best of all choices takes. Bytes are those of this machine's plans,
+ * whose workspaces differ with instruction sets and threads, for both alike: with 1 to 12 threads and 12 seeds the
+ * search found the best itself. It is a search all the same, and may miss it by a little where plans are of other
+ * sizes. */
+static const double MARGIN = 1.25;
+
 /* A network of few values: two convolutions with norms, and what follows. */
 static dv_graph *small_network(void) {
     const dv_convolution_options convolution = {.channels = 8, .window = dv_window_square(3, 1, 1), .groups = 1};
@@ -47,7 +53,7 @@ static dv_profile *made_up(const dv_graph *graph, unsigned seed) {
 
 /* ---- against all choices ----------------------------------------------------------------------- */
 
-/* Adds every choice without replays, value after value. */
+/* Adds every choice without replays and codes of one bit, value after value. */
 static void add_all(dv_pool *pool, const dv_plan *plan, char *letters, size_t index) {
     if (index == pool->sites.count) {
         assert_ok(dv_pool_add(pool, letters, NULL, &error));
@@ -70,7 +76,7 @@ static void add_all(dv_pool *pool, const dv_plan *plan, char *letters, size_t in
     }
 }
 
-/* The least seconds, or noise, of all that fit; -1: none does. */
+/* The least seconds, or noise, of all that fit; -1: none does, because it takes a replay or a code of one bit. */
 static double best_of(const dv_pool *pool, size_t bytes, double noise, double seconds, bool prefer_noise) {
     double best = -1;
     for (size_t i = 0; i < pool->count; i++) {
@@ -108,7 +114,7 @@ static void is_nearly_the_best_there_is(void **state) {
             double best = best_of(&all, bytes, noise, 1e9, false);
             assert_non_null(chosen);
             assert_true(chosen->planned <= bytes && chosen->noise <= noise);
-            if (chosen->seconds - none > 1.25 * (best - none) + 0.01 * none)
+            if (best >= 0 && chosen->seconds - none > MARGIN * (best - none) + 1e-9 * none)
                 fail_msg("seed %u, %zu bytes: %g s, and %g s could be", seed, bytes, chosen->seconds, best);
         }
         dv_budget_free(budget);

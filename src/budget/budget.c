@@ -16,6 +16,9 @@ static const double PUBLISHED = 2;
 /* With `prefer noise`, time may be so many times that of `none`. */
 static const double MOST_TIME = 1.25;
 
+/* How much is polished, by the number of values: all points of the curve of a small network. */
+enum { POINTS = 1000, LEAST_POINTS = 8, TRIED = 20000, LEAST_TRIED = 60 };
+
 struct dv_budget {
     dv_pool pool;
     dv_budget_point none, division;
@@ -61,46 +64,82 @@ static int by_bytes(const void *a, const void *b) {
     return (first->seconds > second->seconds) - (first->seconds < second->seconds);
 }
 
-/* What a choice is measured by, and whether it is within the limits. */
-typedef struct judge {
-    dv_prefer prefer;
-    double noise, seconds; /* the most */
-} judge;
-
-static bool is_allowed(const judge *j, const dv_pool_choice *c) {
-    return c->noise <= j->noise && c->seconds <= j->seconds;
+static bool is_better(const dv_judge *j, const dv_pool_choice *c, const dv_pool_choice *than) {
+    const dv_judge other = {.prefer = j->prefer == DV_PREFER_NOISE ? DV_PREFER_TIME : DV_PREFER_NOISE};
+    double first = dv_judge_measure(j, c), second = dv_judge_measure(j, than);
+    return first < second || (!(first > second) && dv_judge_measure(&other, c) < dv_judge_measure(&other, than));
 }
 
-static bool is_better(const judge *j, const dv_pool_choice *c, const dv_budget_point *than) {
-    double first = j->prefer == DV_PREFER_NOISE ? c->noise : c->seconds;
-    double other = j->prefer == DV_PREFER_NOISE ? than->noise : than->seconds;
-    double first_next = j->prefer == DV_PREFER_NOISE ? c->seconds : c->noise;
-    double other_next = j->prefer == DV_PREFER_NOISE ? than->seconds : than->noise;
-    return first < other || (!(first > other) && first_next < other_next);
-}
-
-static dv_status draw_curve(dv_budget *b, const judge *j, dv_error *error) {
-    dv_pool *pool = &b->pool;
+/* Sorts the choices and lists those of the curve -> curve [pool.count], by their place; one for so many bytes. */
+static size_t list_curve(dv_pool *pool, const dv_judge *j, size_t *curve) {
+    size_t count = 0;
     qsort(pool->choices, pool->count, sizeof *pool->choices, by_bytes);
-    b->points = calloc(pool->count, sizeof *b->points);
-    if (!b->points)
-        return dv_fail(error, DV_ERROR_MEMORY, "budget: no memory");
     for (size_t i = 0; i < pool->count; i++) {
         const dv_pool_choice *c = &pool->choices[i];
-        if (is_allowed(j, c) && (b->count == 0 || is_better(j, c, &b->points[b->count - 1])))
-            b->points[b->count++] = (dv_budget_point){c->method, c->planned, c->noise, c->seconds};
+        const dv_pool_choice *last = count > 0 ? &pool->choices[curve[count - 1]] : NULL;
+        if (!dv_judge_allows(j, c) || (last && !is_better(j, c, last)))
+            continue;
+        count -= last && last->planned == c->planned;
+        curve[count++] = i;
     }
+    return count;
+}
+
+static dv_status draw_curve(dv_budget *b, const dv_judge *j, dv_error *error) {
+    size_t *curve = calloc(b->pool.count, sizeof *curve);
+    if (curve)
+        b->count = list_curve(&b->pool, j, curve);
+    b->points = curve ? calloc(b->count + 1, sizeof *b->points) : NULL;
+    for (size_t i = 0; b->points && i < b->count; i++) {
+        const dv_pool_choice *c = &b->pool.choices[curve[i]];
+        b->points[i] = (dv_budget_point){c->method, c->planned, c->noise, c->seconds};
+    }
+    free(curve);
+    if (!b->points)
+        return dv_fail(error, DV_ERROR_MEMORY, "budget: no memory");
     if (b->count == 0)
         return dv_fail(error, DV_ERROR_OPTION, "budget: no way to keep values has so little noise: allow more");
     return DV_OK;
 }
 
-static judge judge_of(const dv_budget *b, const dv_budget_limits *limits) {
+/* ---- polishing --------------------------------------------------------------------------------- */
+
+/* Polishes points of the curve that have not been, at equal distances where there are too many, up to `most` choices;
+ * *found of them. */
+static dv_status polish_curve(dv_budget *b, const dv_judge *j, size_t most, size_t *curve, size_t *found,
+                              dv_error *error) {
+    dv_pool *pool = &b->pool;
+    size_t count = list_curve(pool, j, curve), stride = count / (LEAST_POINTS + POINTS / pool->sites.count) + 1;
+    *found = 0;
+    for (size_t i = 0; i < count && pool->count < most; i += stride) {
+        if (pool->choices[curve[i]].polished)
+            continue;
+        pool->choices[curve[i]].polished = true;
+        ++*found;
+        DV_TRY(dv_pool_polish(pool, j, strchr(pool->choices[curve[i]].method, ':') + 1, error));
+    }
+    return DV_OK;
+}
+
+/* Until nothing is left to do, or enough has been tried. */
+static dv_status polish(dv_budget *b, const dv_judge *j, dv_error *error) {
+    size_t most = b->pool.count + LEAST_TRIED + TRIED / b->pool.sites.count, found = 1;
+    dv_status status = DV_OK;
+    while (status == DV_OK && found > 0 && b->pool.count < most) {
+        size_t *curve = calloc(b->pool.count, sizeof *curve);
+        status = curve ? polish_curve(b, j, most, curve, &found, error)
+                       : dv_fail(error, DV_ERROR_MEMORY, "budget: no memory");
+        free(curve);
+    }
+    return status;
+}
+
+static dv_judge judge_of(const dv_budget *b, const dv_budget_limits *limits) {
     double noise = limits->noise < 0 ? b->division.noise : limits->noise;
     bool prefers_noise = limits->prefer == DV_PREFER_NOISE;
-    return (judge){.prefer = limits->prefer,
-                   .noise = prefers_noise && limits->noise < 0 ? DBL_MAX : noise,
-                   .seconds = prefers_noise ? MOST_TIME * b->none.seconds : DBL_MAX};
+    return (dv_judge){.prefer = limits->prefer,
+                      .noise = prefers_noise && limits->noise < 0 ? DBL_MAX : noise,
+                      .seconds = prefers_noise ? MOST_TIME * b->none.seconds : DBL_MAX};
 }
 
 static dv_status make(dv_budget *b, const dv_budget_limits *limits, dv_error *error) {
@@ -111,7 +150,8 @@ static dv_status make(dv_budget *b, const dv_budget_limits *limits, dv_error *er
     DV_TRY(dv_pool_add_methods(&b->pool, error));
     reference_points(b);
     DV_TRY(descend_all(b, error));
-    judge j = judge_of(b, limits);
+    dv_judge j = judge_of(b, limits);
+    DV_TRY(polish(b, &j, error));
     return draw_curve(b, &j, error);
 }
 

@@ -92,12 +92,6 @@ static size_t kept(const dv_pool *pool, size_t index, char letter) {
     return pool->kept_bytes[index * DV_PROFILE_MOST_CANDIDATES + (size_t)(candidate - dv_candidate_at(0))];
 }
 
-static bool may(const dv_pool *pool, const dv_plan *plan, size_t index, const dv_candidate *candidate) {
-    if (candidate->letter == DV_REPLAYED || (candidate->letter == DV_SPILLED && !pool->spill))
-        return false;
-    return dv_candidate_can(candidate, plan, dv_value_of_letter(plan->graph, index));
-}
-
 /* The best move of one value, if it has one. */
 static void find_move(descent *d, const dv_plan *plan, size_t index) {
     const dv_pool *pool = d->pool;
@@ -107,7 +101,7 @@ static void find_move(descent *d, const dv_plan *plan, size_t index) {
     for (size_t c = 0; dv_candidate_at(c); c++) {
         const dv_candidate *candidate = dv_candidate_at(c);
         size_t before = kept(pool, index, letter), after = kept(pool, index, candidate->letter);
-        if (after >= before || !may(pool, plan, index, candidate))
+        if (after >= before || !pool->can[index * DV_PROFILE_MOST_CANDIDATES + c])
             continue;
         d->tried[index] = candidate->letter;
         double price = more_cost(d, index) / (weight * (double)(before - after));

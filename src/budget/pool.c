@@ -83,26 +83,35 @@ static size_t kept_bytes(const dv_pool *pool, size_t index, const dv_candidate *
     return bytes + mask;
 }
 
-static dv_status make_sites(dv_pool *pool, dv_error *error) {
+static bool may(const dv_pool *pool, const dv_plan *none, size_t index, const dv_candidate *candidate) {
+    if (candidate->letter == DV_REPLAYED || (candidate->letter == DV_SPILLED && !pool->spill))
+        return false;
+    return dv_candidate_can(candidate, none, dv_value_of_letter(none->graph, index));
+}
+
+static dv_status make_tables(dv_pool *pool, const dv_plan *none, dv_error *error) {
+    DV_TRY(dv_sites_make(none, &pool->sites, error));
+    pool->loads = calloc(pool->sites.count, sizeof *pool->loads);
+    pool->kept_bytes = calloc(pool->sites.count * DV_PROFILE_MOST_CANDIDATES, sizeof *pool->kept_bytes);
+    pool->can = calloc(pool->sites.count * DV_PROFILE_MOST_CANDIDATES, sizeof *pool->can);
+    if (!pool->loads || !pool->kept_bytes || !pool->can)
+        return dv_fail(error, DV_ERROR_MEMORY, "budget: no memory");
+    for (size_t i = 0; i < pool->sites.count; i++)
+        for (size_t c = 0; dv_candidate_at(c); c++) {
+            pool->kept_bytes[i * DV_PROFILE_MOST_CANDIDATES + c] = kept_bytes(pool, i, dv_candidate_at(c));
+            pool->can[i * DV_PROFILE_MOST_CANDIDATES + c] = may(pool, none, i, dv_candidate_at(c));
+        }
+    return DV_OK;
+}
+
+dv_status dv_pool_begin(dv_pool *pool, dv_error *error) {
     dv_plan_options told = *pool->options;
     dv_plan *none;
     told.method = "none";
     DV_TRY(dv_plan_new(pool->graph, &told, &none, error));
-    dv_status status = dv_sites_make(none, &pool->sites, error);
+    dv_status status = make_tables(pool, none, error);
     dv_plan_free(none);
     return status;
-}
-
-dv_status dv_pool_begin(dv_pool *pool, dv_error *error) {
-    DV_TRY(make_sites(pool, error));
-    pool->loads = calloc(pool->sites.count, sizeof *pool->loads);
-    pool->kept_bytes = calloc(pool->sites.count * DV_PROFILE_MOST_CANDIDATES, sizeof *pool->kept_bytes);
-    if (!pool->loads || !pool->kept_bytes)
-        return dv_fail(error, DV_ERROR_MEMORY, "budget: no memory");
-    for (size_t i = 0; i < pool->sites.count; i++)
-        for (size_t c = 0; dv_candidate_at(c); c++)
-            pool->kept_bytes[i * DV_PROFILE_MOST_CANDIDATES + c] = kept_bytes(pool, i, dv_candidate_at(c));
-    return DV_OK;
 }
 
 void dv_pool_end(dv_pool *pool) {
@@ -111,5 +120,6 @@ void dv_pool_end(dv_pool *pool) {
     free(pool->choices);
     free(pool->loads);
     free(pool->kept_bytes);
+    free(pool->can);
     dv_sites_free(&pool->sites);
 }
