@@ -186,6 +186,7 @@ INLINE void pack_three(const uint16_t *restrict fixed, const uint16_t *restrict 
     for (size_t j = 0; j < bytes; j++) {
         unsigned packed = 0;
         for (size_t i = 0; i < 8; i++)
+            /* cppcheck-suppress uninitvar ; set above: 8 bytes - 1 is less than count + 8 */
             packed |= (unsigned)(codes[i * bytes + j] >> 2) << i;
         dst[pairs + j] = (uint8_t)packed;
     }
