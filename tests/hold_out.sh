@@ -70,6 +70,15 @@ run eval run2 --mistakes mistakes.csv
 [[ $code == 0 && $(tail -n +2 mistakes.csv | wc -l) == 10 && $(grep -c '/1.png' mistakes.csv) == 2 ]] || complain "expected ten of one class, the second twice"
 ! grep -q '/0.png' mistakes.csv || complain "expected no corrupt image"
 
+# ---- data show tells what training tells ---------------------------------------------------------
+
 run data show folder:images --side 64
-prints '18 images to train, 2 to test, 2 classes, shown as 64 x 64*'
+prints '18 images to train, 2 to test, 2 classes, shown as 64 x 64*held out to test with: 2 of 20 images (--hold-out)*'
+[[ $output != *'left out'* ]] || complain "expected no word of files that are not there"
+echo 'no image' >images/cat/notes.txt
+run data show folder:images --hold-out 0.3 --hold-out-seed 7
+prints '14 images to train, 6 to test*held out to test with: 6 of 20 images*files that are no images to this program were left out: 1 .txt*'
+run data show folder:parted
+prints '20 images to train, 20 to test*'
+[[ $output != *'held out'* ]] || complain "expected nothing held out of a folder with val/"
 finish

@@ -16,6 +16,7 @@ static const char *const splits[] = {"train", "test", NULL};
 typedef struct settings {
     const char *data, *png, *augment;
     dv_augmentation augmentation;
+    dv_dataset_options held;
     int split, images, columns, side, all_classes;
     uint64_t seed, epoch;
 } settings;
@@ -56,6 +57,16 @@ static void print_classes(const settings *chosen, const dv_dataset *data, const 
         printf("%6zu  %8zu  %8zu  %s\n", i, train[i], test[i], cli_class_text(dv_dataset_class_name(data, i), i, text));
 }
 
+/* What training says of the same data when it starts. */
+static void print_notes(const dv_dataset *data) {
+    dv_dataset_shape shape = dv_dataset_describe(data);
+    if (shape.held_out > 0)
+        printf("held out to test with: %zu of %zu images (--hold-out)\n", shape.held_out,
+               shape.held_out + shape.images[DV_TRAIN]);
+    if (dv_dataset_unread(data) != NULL)
+        printf("files that are no images to this program were left out: %s\n", dv_dataset_unread(data));
+}
+
 static dv_status count(const settings *chosen, const dv_dataset *data, dv_error *error) {
     dv_dataset_shape shape = dv_dataset_describe(data);
     size_t *counts = calloc(2 * shape.classes, sizeof *counts);
@@ -68,6 +79,7 @@ static dv_status count(const settings *chosen, const dv_dataset *data, dv_error 
     if (status == DV_OK) {
         printf("%zu images to train, %zu to test, %zu classes, shown as %zu x %zu\n", shape.images[DV_TRAIN],
                shape.images[DV_TEST], shape.classes, side, side);
+        print_notes(data);
         print_classes(chosen, data, counts, counts + shape.classes);
     }
     free(counts);
@@ -144,7 +156,7 @@ static dv_status make_sheet(const settings *chosen, const dv_dataset *data, dv_e
 static int show(const settings *chosen) {
     dv_dataset *data = NULL;
     dv_error error;
-    dv_status status = dv_dataset_open(chosen->data, &data, &error);
+    dv_status status = dv_dataset_open_with(chosen->data, &chosen->held, &data, &error);
     if (status == DV_OK)
         status = count(chosen, data, &error);
     if (status == DV_OK && chosen->png != NULL)
@@ -154,7 +166,7 @@ static int show(const settings *chosen) {
 }
 
 int cli_data_show(int argc, char **argv) {
-    settings chosen = {.augment = "usual", .images = 24, .columns = 6, .seed = 1};
+    settings chosen = {.augment = "usual", .held = dv_dataset_options_default(), .images = 24, .columns = 6, .seed = 1};
     static const cli_section sections[] = {{"Data sets", dv_dataset_usage_at, dv_dataset_help_at},
                                            {"Augmentations", dv_augmentation_usage_at, dv_augmentation_help_at},
                                            {0}};
@@ -168,6 +180,9 @@ int cli_data_show(int argc, char **argv) {
         {"side", "N", "of the images; 0 for the data's", CLI_INTEGER(&chosen.side, 0, 1024)},
         {"seed", "N", "of order and variation", CLI_UNSIGNED(&chosen.seed)},
         {"epoch", "N", "of order and variation", CLI_UNSIGNED(&chosen.epoch)},
+        {"hold-out", "SHARE", "of each class, to test with, where a folder has no val/",
+         CLI_NUMBER(&chosen.held.hold_out, 0, 0.9)},
+        {"hold-out-seed", "N", "which images those are", CLI_UNSIGNED(&chosen.held.seed)},
         {"classes", NULL, "print all classes, however many", CLI_FLAG(&chosen.all_classes)},
         CLI_OPTIONS_END,
     };
