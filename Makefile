@@ -2,6 +2,7 @@
 # Variables: PREFIX of install, SECONDS for each fuzz target and SEED for the same inputs again, WERROR=1 for warnings as
 # errors, JOBS.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
 
@@ -10,10 +11,11 @@ SECONDS ?= 60
 JOBS ?= $(shell nproc)
 DIVISION := build/release/division
 
-# $(call build,preset,options): configures build/preset, silently unless it fails, and builds it.
+# $(call build,preset,options): configures build/preset, silently unless it fails, and builds it. A file that is compiled is named
+# as it is in the tree, with a colour or without: CMake's own line is wider than many a terminal.
 define build
 	@cmake --preset $(1) -DDV_WERROR=$(if $(WERROR),ON,OFF) $(2) >/dev/null
-	@cmake --build build/$(1) --parallel $(JOBS)
+	@cmake --build build/$(1) --parallel $(JOBS) | sed -u 's|Building C object \(.*\)CMakeFiles/[^/]*\.dir/\(.*\)\.o\([^.]*\)$$|\1\2\3|'
 endef
 
 # $(call test,preset): builds build/preset with its tests and runs them.
