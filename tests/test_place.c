@@ -44,7 +44,7 @@ static void nothing_overlaps_and_little_is_wasted(void **state) {
             }
         }
         assert_true(arena >= lower_bound(pieces));
-        if ((double)arena > 1.2 * (double)lower_bound(pieces))
+        if ((double)arena > 1.1 * (double)lower_bound(pieces))
             fail_msg("seed %d: %zu bytes, lower bound %zu", (int)seed, arena, lower_bound(pieces));
     }
 }

@@ -49,8 +49,9 @@ static void print_frozen(const dv_plan_summary *t, const dv_plan_summary *whole)
              cli_bytes_text((double)whole->planned, planned));
 }
 
-/* `whole` is of the plan in which nothing is frozen; `available` is SIZE_MAX if it does not matter. */
-static void print_totals(const dv_plan_summary *t, const dv_plan_summary *whole, size_t available) {
+/* `crowded` is what no placement can be below; `whole` is of the plan in which nothing is frozen; `available` is
+ * SIZE_MAX if it does not matter. */
+static void print_totals(const dv_plan_summary *t, size_t crowded, const dv_plan_summary *whole, size_t available) {
     char text[CLI_BYTES_TEXT];
     if (t->frozen > 0)
         print_frozen(t, whole);
@@ -61,6 +62,7 @@ static void print_totals(const dv_plan_summary *t, const dv_plan_summary *whole,
     cli_line("activations", "%s", cli_bytes_text((double)t->activations, text));
     cli_line("workspace", "%s", cli_bytes_text((double)t->workspace, text));
     cli_line("planned", "%s", cli_bytes_text((double)t->planned, text));
+    cli_line("lower bound", "%s", cli_bytes_text((double)crowded, text));
     if (t->spilled > 0)
         cli_line("in a file", "%s", cli_bytes_text((double)t->spilled, text));
     if (available != SIZE_MAX)
@@ -102,6 +104,7 @@ static void print_json(const dv_plan *plan, const plan_settings *chosen, const d
     dv_json_unsigned(&json, "activation_bytes", t.activations);
     dv_json_unsigned(&json, "workspace_bytes", t.workspace);
     dv_json_unsigned(&json, "planned_bytes", t.planned);
+    dv_json_unsigned(&json, "lower_bound_bytes", cli_plan_crowded(plan));
     dv_json_unsigned(&json, "spilled_bytes", t.spilled);
     dv_json_unsigned(&json, "activation_bytes_if_not_frozen", whole->activations);
     dv_json_unsigned(&json, "planned_bytes_if_not_frozen", whole->planned);
@@ -136,7 +139,7 @@ static int print_plan(const dv_plan *plan, const dv_plan_summary *whole, const p
         if (chosen->fitted)
             cli_line("batch", "%zu: the data has %zu images (--batch)", chosen->options.batch,
                      chosen->shape.images[DV_TRAIN]);
-        print_totals(&totals, whole, available);
+        print_totals(&totals, cli_plan_crowded(plan), whole, available);
         if (chosen->chosen.memory > 0)
             plan_print_chosen(&chosen->options, &chosen->chosen);
     }

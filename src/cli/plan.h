@@ -10,6 +10,9 @@
 void cli_print_schedule(const dv_plan *plan);
 void cli_schedule_json(const dv_plan *plan, dv_json *json);
 
+/* The most bytes that are in use at one moment: no placement of the same pieces takes less. */
+size_t cli_plan_crowded(const dv_plan *plan);
+
 /* The network between machines, as the command line has it. */
 typedef struct cli_plan_network {
     const char *bandwidth, *latency; /* NULL for bandwidth: none */

@@ -14,6 +14,11 @@ static size_t peak_of(const dv_plan *plan) {
     return peak;
 }
 
+size_t cli_plan_crowded(const dv_plan *plan) {
+    const dv_plan_operation *operation = dv_plan_operation_at(plan, peak_of(plan));
+    return operation ? operation->alive_bytes : 0;
+}
+
 /* ---- for people ------------------------------------------------------------------------------ */
 
 /* Of "forward conv1" and "output of conv1", which are cut there. */

@@ -20,7 +20,8 @@ static inline size_t dv_place_aligned(size_t bytes) {
 }
 
 /* Gives each piece an offset such that no two that live at one moment overlap, and sets the arena's size.
- * The largest go first, each into the tightest gap that it fits in. `zone` bytes, a multiple of the alignment, stay
+ * Orders are tried until the arena is next to the most that is alive at one moment, or for a while; always the same
+ * ones, so that a plan is always the same. `zone` bytes, a multiple of the alignment, stay
  * free on each side of a piece as long as it lives. False if memory ran out. */
 bool dv_place(dv_piece *pieces, size_t count, size_t zone, size_t *arena_bytes);
 
