@@ -9,7 +9,7 @@ readme=$DV_SOURCE_DIR/README.md
 
 # command|why it is not run
 exceptions=(
-    'scripts/setup && make demo|installs packages, and takes minutes'
+    'scripts/setup && make demo|installs packages, and takes minutes; the script of the demo is run below, on a few small images'
     'scripts/setup test && make test|installs packages, and is this very call'
     'make && sudo make install && sudo ldconfig|writes to the system; tests/install.sh installs to a folder'
     'mpirun -n 4 division train RECIPE|needs MPI; tests/machines.sh starts it where there is some'
@@ -101,6 +101,23 @@ while IFS= read -r line; do
     *) perform "$line" ;;
     esac
 done < <(awk '/^```/ { inside = !inside } !inside' "$readme" | grep -oE '`(division|make|mpirun|scripts/)[^`]*`' | tr -d '`')
+
+# ---- both commands of the first block, in one folder: what the first configures without tests, the second has with them ----
+
+cmake -S "$DV_SOURCE_DIR" -B both -DDV_TESTS=OFF >output 2>messages && cmake -DDV_TESTS=ON both >output 2>messages ||
+    { cat output messages && fail "cmake"; }
+for part in tests examples; do
+    [[ -e both/$part/Makefile || -e both/$part/CTestTestfile.cmake ]] || fail "a demo, and then no $part in the same folder"
+done
+
+# ---- the demo ----------------------------------------------------------------------------------
+
+"$DV_SOURCE_DIR/scripts/demo" "$DV_PROGRAM" demo --data synthetic:side=8,train=16,test=8 --epochs 1 --batch 8 >output ||
+    { cat output && fail "the demo"; }
+for row in 'test accuracy' 'activation memory' 'planned memory' 'peak memory' speed; do
+    grep -Eq "^$row +[0-9.]+ [^ ]+ +[0-9.]+ [^ ]+ +([0-9.]+ x|-)\$" output || { cat output && fail "the demo has no $row"; }
+done
+(($(tail -n 6 output | wc -L) < 80)) || { cat output && fail "the demo's table is wider than a terminal"; }
 
 words=$(wc -w <"$readme")
 ((words < 700)) || fail "README.md has $words words: a front page has fewer than 700"
