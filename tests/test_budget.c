@@ -53,7 +53,7 @@ static dv_profile *made_up(const dv_graph *graph, unsigned seed) {
 
 /* ---- against all choices ----------------------------------------------------------------------- */
 
-/* Adds every choice without replays and codes of one bit, value after value. */
+/* Adds every choice of exact values, codes of two widths, lean ones and recomputed values, value after value. */
 static void add_all(dv_pool *pool, const dv_plan *plan, char *letters, size_t index) {
     if (index == pool->sites.count) {
         assert_ok(dv_pool_add(pool, letters, NULL, &error));
@@ -68,7 +68,7 @@ static void add_all(dv_pool *pool, const dv_plan *plan, char *letters, size_t in
     }
     for (size_t c = 0; dv_candidate_at(c); c++) {
         char letter = dv_candidate_at(c)->letter;
-        if (letter == DV_REPLAYED || letter == DV_SPILLED || letter == 'a' ||
+        if (strchr("psadmnw", letter) || /* replayed, spilled, and some of the codes */
             !dv_candidate_can(dv_candidate_at(c), plan, dv_value_of_letter(pool->graph, index)))
             continue;
         letters[index] = letter;
@@ -76,7 +76,7 @@ static void add_all(dv_pool *pool, const dv_plan *plan, char *letters, size_t in
     }
 }
 
-/* The least seconds, or noise, of all that fit; -1: none does, because it takes a replay or a code of one bit. */
+/* The least seconds, or noise, of all that fit; -1: none does, because it takes one that is left out. */
 static double best_of(const dv_pool *pool, size_t bytes, double noise, double seconds, bool prefer_noise) {
     double best = -1;
     for (size_t i = 0; i < pool->count; i++) {

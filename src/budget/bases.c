@@ -10,7 +10,7 @@
 static char letter_of(const dv_value_plan *v, char packed) {
     if (!v->keeper)
         return DV_UNREAD;
-    if (v->keeper == &dv_keep_packed)
+    if (v->keeper == &dv_keep_packed || v->keeper == &dv_keep_lean)
         return packed;
     for (size_t i = 0; dv_candidate_at(i); i++)
         if (dv_candidate_at(i)->keeper == v->keeper)
@@ -24,7 +24,7 @@ static void write_letters(const dv_plan *plan, char packed, char *letters) {
         letters[i] = letter_of(&plan->values[dv_value_of_letter(plan->graph, i)], packed);
     letters[count] = '\0';
     if (letters[0] == packed && packed != DV_EXACT)
-        letters[0] = 'h'; /* images have 8 bits with `division` */
+        letters[0] = 'h'; /* images have 8 bits with `division` and `lean` */
 }
 
 dv_status dv_letters_of_method(const dv_pool *pool, const char *method, char packed, char *letters, dv_error *error) {
@@ -65,7 +65,10 @@ static dv_status add_all(dv_pool *pool, char *letters, dv_error *error) {
                    {"division", 'a'},
                    {"division:recompute=norms", 'h'},
                    {"division:recompute=norms", 'd'},
-                   {"division:recompute=norms", 'b'}};
+                   {"division:recompute=norms", 'b'},
+                   {"lean", 'n'},
+                   {"lean", 'm'},
+                   {"lean", 'l'}};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         DV_TRY(dv_letters_of_method(pool, methods[i].method, methods[i].packed, letters, error));
         DV_TRY(dv_pool_add(pool, letters, NULL, error));

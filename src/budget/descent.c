@@ -51,7 +51,7 @@ static void find_crowded(descent *d, const dv_plan *plan) {
 /* The part of the crowded operations at which a value is there. */
 static double presence(const descent *d, const dv_plan *plan, size_t index) {
     const dv_value_plan *v = &plan->values[dv_value_of_letter(plan->graph, index)];
-    int held = v->keeper == &dv_keep_packed ? v->packed : v->data;
+    int held = v->keeper == &dv_keep_packed || v->keeper == &dv_keep_lean ? v->packed : v->data;
     size_t there = 0;
     if (held == DV_NO_PIECE)
         return 0;

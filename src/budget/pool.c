@@ -80,6 +80,8 @@ static size_t kept_bytes(const dv_pool *pool, size_t index, const dv_candidate *
     if (candidate->codec && dv_codec_parse(candidate->codec, &codec, NULL) == DV_OK)
         (void)dv_codec_packed_bytes(&codec, &pool->graph->values[dv_value_of_letter(pool->graph, index)].map, &bytes,
                                     NULL);
+    if (candidate->keeper == &dv_keep_lean && site->taker_count == 1 && bytes > site->elements / 8)
+        bytes -= site->elements / 8; /* the mask of what is made of it lies in the code */
     return bytes + mask;
 }
 

@@ -55,7 +55,7 @@ dv_status dv_pool_descend(dv_pool *pool, const char *from, double weight, double
 /* polish.c: adds the choices next to one, where they are predicted to be better. */
 dv_status dv_pool_polish(dv_pool *pool, const dv_judge *judge, const char *letters, dv_error *error);
 
-/* bases.c: the choices of other methods: `none`, `checkpoint`, `division` of each width. */
+/* bases.c: the choices of other methods: `none`, `checkpoint`, `division` and `lean` of each width. */
 dv_status dv_pool_add_methods(dv_pool *pool, dv_error *error);
 
 /* The letters of what a method does -> letters [sites.count + 1]; packed values get `packed`. */

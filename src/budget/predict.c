@@ -78,6 +78,10 @@ double dv_bits_noise(int bits) {
     return bits == 0 ? 0 : probed * probed / (steps * steps);
 }
 
+static double noise_of(const dv_candidate *candidate) {
+    return candidate->noise > 0 ? candidate->noise : dv_bits_noise(candidate->bits);
+}
+
 /* Of the values made of this one, how many there are and how many of them are recomputed; concatenations count as what
  * is made of them. */
 static void count_through(const dv_sites *sites, const char *letters, int index, int *all, int *recomputed) {
@@ -100,7 +104,7 @@ double dv_predict_value_noise(const dv_profile *profile, const dv_sites *sites, 
         return 0;
     count_through(sites, letters, index, &all, &recomputed);
     double part = all > 0 ? (double)recomputed / all : 0;
-    return dv_bits_noise(candidate->bits) * ((1 - part) * profile->direct[index] + part * profile->through[index]);
+    return noise_of(candidate) * ((1 - part) * profile->direct[index] + part * profile->through[index]);
 }
 
 double dv_predict_noise(const dv_profile *profile, const dv_sites *sites, const char *letters) {

@@ -65,7 +65,8 @@ static const char *ways_text(const char *method, char *text, size_t bytes) {
         char letter;
         const char *name;
     } ways[] = {{'x', "exact"},  {'r', "recomputed"}, {'h', "8 bits"},   {'d', "4 bits"},
-                {'b', "2 bits"}, {'a', "1 bit"},      {'p', "replayed"}, {'s', "spilled"}};
+                {'b', "2 bits"}, {'a', "1 bit"},      {'w', "lean 255"}, {'n', "lean 15"},
+                {'m', "lean 7"}, {'l', "lean 3"},     {'p', "replayed"}, {'s', "spilled"}};
     const char *letters = strchr(method, ':');
     size_t length = 0;
     text[0] = '\0';

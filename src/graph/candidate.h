@@ -11,6 +11,7 @@ typedef struct dv_candidate {
     const dv_keeper *keeper; /* of the numbers */
     const char *codec;       /* that packs them; NULL: none does */
     int bits;                /* of its codes; 0: nothing is lost */
+    double noise;            /* by that of `division` with 2 bits, if it is not what bits say; 0: it is */
 
     /* Whether a value of this plan, whose readers are known, can be kept so. NULL: any can. */
     bool (*can)(const dv_plan *plan, dv_value value);

@@ -47,3 +47,47 @@ const dv_keeper dv_keep_lean = {
     .form = form,
     .fill = fill,
 };
+
+/* ---- which values ---------------------------------------------------------------------------- */
+
+/* Layer `i` reads the value in backward, for its own gradients or to recompute its output. */
+static bool reads(const dv_plan *plan, int i, dv_value value) {
+    const dv_keeper *keeper = plan->values[plan->graph->layers[i].output].keeper;
+    return dv_plan_reads(plan, i, value) || (keeper && keeper->recomputes);
+}
+
+int dv_plan_gate(const dv_plan *plan, dv_value value) {
+    const dv_graph_value *v = &plan->graph->values[value];
+    int norm = -1;
+    for (int i = v->producer + 1; i <= v->last_user; i++) {
+        const dv_graph_layer *node = &plan->graph->layers[i];
+        int times = dv_times_taken(node, value);
+        if (times == 0 || !reads(plan, i, value))
+            continue;
+        if (norm >= 0 || times > 1 || node->inputs[0] != value || !node->layer.kind->stores_input ||
+            !node->layer.zero_outside_mask)
+            return -1;
+        norm = i;
+    }
+    return norm;
+}
+
+/* By its own code; what a ReLU made has its own mask inside: what is outside of it comes back as the mean of zeros. */
+static void keep_alone(dv_plan *plan, dv_value value) {
+    int producer = plan->graph->values[value].producer;
+    bool cut_off = producer != DV_INPUT && plan->graph->layers[producer].layer.zero_outside_mask;
+    if (!cut_off)
+        plan->values[value].codec.options[DV_LEAN_MASK] = DV_LEAN_MASK_OFF;
+    dv_plan_keep(plan, value, &dv_keep_packed);
+}
+
+void dv_plan_keep_lean(dv_plan *plan, dv_value value) {
+    int norm = dv_lean_has_mask(&plan->values[value].codec) ? dv_plan_gate(plan, value) : -1;
+    if (norm < 0) {
+        keep_alone(plan, value);
+        return;
+    }
+    plan->values[value].stored_by = norm;
+    dv_plan_keep(plan, value, &dv_keep_lean);
+    dv_plan_mask_in(plan, plan->graph->layers[norm].output, value);
+}

@@ -29,29 +29,6 @@ static bool is_flat(const dv_plan *plan, dv_value value) {
     return dv_map_image_elements(map) == map->channels;
 }
 
-/* Layer `i` reads the value in backward, for its own gradients or to recompute its output. */
-static bool reads(const dv_plan *plan, int i, dv_value value) {
-    const dv_keeper *keeper = plan->values[plan->graph->layers[i].output].keeper;
-    return dv_plan_reads(plan, i, value) || (keeper && keeper->recomputes);
-}
-
-/* The norm with a ReLU that alone reads the value, and takes it once, or -1. All who come behind have their keepers. */
-static int gate_of(const dv_plan *plan, dv_value value) {
-    const dv_graph_value *v = &plan->graph->values[value];
-    int norm = -1;
-    for (int i = v->producer + 1; i <= v->last_user; i++) {
-        const dv_graph_layer *node = &plan->graph->layers[i];
-        int times = dv_times_taken(node, value);
-        if (times == 0 || !reads(plan, i, value))
-            continue;
-        if (norm >= 0 || times > 1 || node->inputs[0] != value || !node->layer.kind->stores_input ||
-            !node->layer.zero_outside_mask)
-            return -1;
-        norm = i;
-    }
-    return norm;
-}
-
 static bool is_part_of_joined(const dv_plan *plan, dv_value value) {
     const dv_graph_value *v = &plan->graph->values[value];
     for (int i = v->producer + 1; i <= v->last_user; i++)
@@ -60,36 +37,28 @@ static bool is_part_of_joined(const dv_plan *plan, dv_value value) {
     return false;
 }
 
-/* By its own code; what a ReLU made has its own mask inside: what is outside of it comes back as the mean of zeros. */
-static void keep_alone(dv_plan *plan, dv_value value) {
-    dv_value_plan *v = &plan->values[value];
-    int producer = plan->graph->values[value].producer;
-    bool cut_off = producer != DV_INPUT && plan->graph->layers[producer].layer.zero_outside_mask;
-    if (!cut_off)
-        v->codec.options[DV_LEAN_MASK] = DV_LEAN_MASK_OFF;
+/* More levels for what noise spreads from. */
+static void choose_levels(dv_plan *plan, dv_value value) {
+    int32_t *levels = &plan->values[value].codec.options[DV_LEAN_LEVELS];
     if (value == plan->graph->input)
-        v->codec.options[DV_LEAN_LEVELS] = DV_LEAN_255;
-    else if (is_part_of_joined(plan, value) && v->codec.options[DV_LEAN_LEVELS] < plan->method.options[JOINED])
-        v->codec.options[DV_LEAN_LEVELS] = plan->method.options[JOINED];
-    dv_plan_keep(plan, value, &dv_keep_packed);
+        *levels = DV_LEAN_255;
+    else if (is_part_of_joined(plan, value) && *levels < plan->method.options[JOINED])
+        *levels = plan->method.options[JOINED];
 }
 
-static void keep_gated(dv_plan *plan, dv_value value, int norm) {
-    plan->values[value].stored_by = norm;
-    dv_plan_keep(plan, value, &dv_keep_lean);
-    dv_plan_mask_in(plan, plan->graph->layers[norm].output, value);
+static void keep_coded(dv_plan *plan, dv_value value) {
+    if (!dv_lean_has_mask(&plan->method.codec) || dv_plan_gate(plan, value) < 0)
+        choose_levels(plan, value);
+    dv_plan_keep_lean(plan, value);
 }
 
 static void keep(dv_plan *plan, dv_value value) {
-    int norm = dv_lean_has_mask(&plan->method.codec) ? gate_of(plan, value) : -1;
     if (is_flat(plan, value))
         dv_plan_keep(plan, value, &dv_keep_exact);
     else if (dv_plan_is_joined(plan, value) || dv_plan_count_sources(plan, value, plan->method.options[CHAIN]) > 0)
         dv_plan_keep(plan, value, &dv_keep_recomputed);
-    else if (norm >= 0)
-        keep_gated(plan, value, norm);
     else
-        keep_alone(plan, value);
+        keep_coded(plan, value);
 }
 
 static dv_status choose(dv_plan *plan, dv_error *error) {

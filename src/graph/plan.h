@@ -191,6 +191,12 @@ dv_readers dv_readers_of(const dv_value_plan *v);
  * images: all who ask for a value have asked when its turn comes. */
 void dv_plan_choose(dv_plan *plan, void (*choose)(dv_plan *plan, dv_value value));
 
+/* keep_lean.c: the norm with a ReLU that alone reads the value, and takes it once, or -1; and the value kept by its
+ * codec, which is `lean`: with the mask of that norm's output inside, or by itself. All who come behind have their
+ * keepers. */
+int dv_plan_gate(const dv_plan *plan, dv_value value);
+void dv_plan_keep_lean(dv_plan *plan, dv_value value);
+
 /* recomputable.c: a concatenation of values that are not concatenations themselves. */
 bool dv_plan_is_joined(const dv_plan *plan, dv_value value);
 
