@@ -25,18 +25,18 @@ static void spill(dv_plan *plan, dv_value value) {
  * alphabet which its bits count to; lean codes have letters of their own,
  * and noise as measured on ResNet-20: ranges are those of blocks, not of channels. */
 static const dv_candidate candidates[] = {
-    {DV_EXACT, "exact", &dv_keep_exact, .bits = 0},
-    {DV_RECOMPUTED, "recomputed", &dv_keep_recomputed, .can = can_recompute},
-    {'h', "8 bits", &dv_keep_packed, "division:bits=8,dither=subtractive", 8, .can = is_map},
-    {'d', "4 bits", &dv_keep_packed, "division:bits=4,dither=subtractive", 4, .can = is_map},
-    {'b', "2 bits", &dv_keep_packed, "division:bits=2,dither=subtractive", 2, .can = is_map},
-    {'a', "1 bit", &dv_keep_packed, "division:bits=1,dither=subtractive", 1, .can = is_map},
-    {'w', "lean, 255 levels", &dv_keep_lean, "lean:levels=255", 8, 0.0002, .can = is_map, .keep = dv_plan_keep_lean},
-    {'n', "lean, 15 levels", &dv_keep_lean, "lean:levels=15", 4, 0.046, .can = is_map, .keep = dv_plan_keep_lean},
-    {'m', "lean, 7 levels", &dv_keep_lean, "lean:levels=7", 3, 0.092, .can = is_map, .keep = dv_plan_keep_lean},
-    {'l', "lean, 3 levels", &dv_keep_lean, "lean:levels=3", 2, 0.55, .can = is_map, .keep = dv_plan_keep_lean},
-    {DV_REPLAYED, "replayed", &dv_keep_replayed, .can = dv_plan_can_replay},
-    {DV_SPILLED, "spilled", &dv_keep_spilled, .keep = spill},
+    {DV_EXACT, 0, "exact", &dv_keep_exact, .can = NULL},
+    {DV_RECOMPUTED, 0, "recomputed", &dv_keep_recomputed, .can = can_recompute},
+    {'h', 8, "8 bits", &dv_keep_packed, "division:bits=8,dither=subtractive", .can = is_map},
+    {'d', 4, "4 bits", &dv_keep_packed, "division:bits=4,dither=subtractive", .can = is_map},
+    {'b', 2, "2 bits", &dv_keep_packed, "division:bits=2,dither=subtractive", .can = is_map},
+    {'a', 1, "1 bit", &dv_keep_packed, "division:bits=1,dither=subtractive", .can = is_map},
+    {'w', 8, "lean, 255 levels", &dv_keep_lean, "lean:levels=255", 0.0002, .can = is_map, .keep = dv_plan_keep_lean},
+    {'n', 4, "lean, 15 levels", &dv_keep_lean, "lean:levels=15", 0.046, .can = is_map, .keep = dv_plan_keep_lean},
+    {'m', 3, "lean, 7 levels", &dv_keep_lean, "lean:levels=7", 0.092, .can = is_map, .keep = dv_plan_keep_lean},
+    {'l', 2, "lean, 3 levels", &dv_keep_lean, "lean:levels=3", 0.55, .can = is_map, .keep = dv_plan_keep_lean},
+    {DV_REPLAYED, 0, "replayed", &dv_keep_replayed, .can = dv_plan_can_replay},
+    {DV_SPILLED, 0, "spilled", &dv_keep_spilled, .keep = spill},
 };
 
 enum { CANDIDATE_COUNT = sizeof candidates / sizeof *candidates };

@@ -7,10 +7,10 @@
 
 typedef struct dv_candidate {
     char letter;
+    int bits;                /* of its codes; 0: nothing is lost */
     const char *name;        /* for people: "4 bits" */
     const dv_keeper *keeper; /* of the numbers */
     const char *codec;       /* that packs them; NULL: none does */
-    int bits;                /* of its codes; 0: nothing is lost */
     double noise;            /* by that of `division` with 2 bits, if it is not what bits say; 0: it is */
 
     /* Whether a value of this plan, whose readers are known, can be kept so. NULL: any can. */
