@@ -180,11 +180,13 @@ static inline void check_values(const layer_case *of, dv_type type, double toler
 static inline void check_convolution(const layer_case *of) {
     for (size_t slice = 0; slice < 2; slice++)
         for (int way = 0; way < 4; way++) {
-            dv_convolution_force = (dv_convolution_forced){.slice_images = slice, .widen = way == 2};
+            dv_convolution_force = (dv_convolution_forced){.slice_images = slice};
+            dv_pass_forced = way == 2 ? &dv_widened_maker : NULL;
             dv_matrix_forced = way == 3 ? &dv_matrix_reference : NULL;
             check_values(of, way ? DV_BF16 : DV_F32, 1e-5);
         }
     dv_convolution_force = (dv_convolution_forced){0};
+    dv_pass_forced = NULL;
     dv_matrix_forced = NULL;
 }
 

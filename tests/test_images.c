@@ -8,6 +8,7 @@
 #include "graph/plan.h"
 #include "maps.h"
 #include "nn/layer.h"
+#include "nn/pass.h"
 
 #include <division/models.h>
 #include <division/train.h>
@@ -164,19 +165,23 @@ static void fewer_images_are_a_plan_for_fewer(void **state) {
     dv_slice_bytes_force(0);
 }
 
-/* Slices of several images, of which the last is not full. What is packed can be another code where rounding is. */
+/* Slices of several images, of which the last is not full. What is packed can be another code where rounding is. In
+ * bf16 a network of twenty layers makes much of each rounding: so both plans have Winograd's passes where they can,
+ * which round alike whatever the number of images. */
 static void slices_need_not_be_full(void **state) {
     (void)state;
     static const size_t bytes[] = {0, 1 << 17, 1 << 16};
     for (size_t i = 0; i < 3 * METHODS * 2; i++) {
         dv_type type = i % 2 ? DV_BF16 : DV_F32;
         const char *method = methods[i / 2 % METHODS];
-        double limit = type == DV_BF16 ? 1e-1 : strncmp(method, "division", 8) == 0 ? 1e-2 : 1e-4;
+        double limit = type == DV_BF16 ? 5e-2 : strncmp(method, "division", 8) == 0 ? 1e-2 : 1e-4;
+        dv_pass_forced = type == DV_BF16 ? &dv_winograd_maker : NULL;
         dv_slice_bytes_force(bytes[i / 2 / METHODS]);
         check(NULL, type, method, 5, (limits){limit, limit});
         if (test_scale() == 1 && i / 2 / METHODS < 2)
             check("resnet20", type, method, 4, (limits){limit, limit});
     }
+    dv_pass_forced = NULL;
     dv_slice_bytes_force(0);
 }
 

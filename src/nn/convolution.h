@@ -28,7 +28,6 @@ dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call
 /* For tests: what dv_convolution_prepare does from now on. All zero: what is best. */
 typedef struct dv_convolution_forced {
     size_t slice_images; /* of slices; a divisor of the batch */
-    bool widen;          /* compute bf16 in f32, even where the processor has bf16 */
 } dv_convolution_forced;
 extern dv_convolution_forced dv_convolution_force;
 

@@ -1,8 +1,5 @@
 /* How both kinds of convolution are computed: passes over slices of the batch. In forward the output is
- * packed slice by slice while it is in cache; in backward kept inputs come by slices.
- *
- * bf16 is computed in bf16 where the processor has kernels for all three directions. Elsewhere it is
- * widened: slices of the batch are converted to f32, computed, and rounded back, in forward too. */
+ * packed slice by slice while it is in cache; in backward kept inputs come by slices. */
 #include "base/float16.h"
 #include "base/sizes.h"
 #include "base/status.h"
@@ -20,22 +17,19 @@ enum { WEIGHT, BIAS }; /* parameters */
 /* Offsets in the workspaces; what a layer does not use has no bytes. Slices have the slice's images. */
 typedef struct forward_space {
     size_t weights, pass; /* the packed weights; what the pass works in */
-    size_t input, output; /* slices, f32: widened only */
     size_t bytes;
 } forward_space;
 
 typedef struct backward_space {
     size_t weights, pass; /* the packed weights; what the pass works in */
     size_t kept;          /* slice of the input in its type; then of the gradient that is to be added */
-    size_t input;         /* slice of the input, f32; then of its gradient: widened only */
-    size_t diff_output;   /* slice, f32: widened only */
     size_t sums;          /* [SUM_PARTS][channels] double: bias only */
     size_t bytes;
 } backward_space;
 
 /* layer->prepared */
 typedef struct convolution {
-    bool transposed, widen;
+    bool transposed;
     size_t forward_images, backward_images; /* of a slice; both divide the batch */
     dv_pass *to_output, *to_input, *to_weights;
     forward_space forward;
@@ -44,33 +38,20 @@ typedef struct convolution {
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* Elements that a thread converts at a time. */
+/* Elements that a thread adds at a time. */
 enum { CHUNK = 1 << 14 };
 
 static size_t chunk_at(size_t begin, size_t count) {
     return count - begin < CHUNK ? count - begin : CHUNK;
 }
 
-static void widen(const uint16_t *src, size_t count, float *dst) {
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < count; i += CHUNK)
-        dv_convert_to_f32(DV_BF16, src + i, chunk_at(i, count), dst + i);
-}
-
-/* dst, of `type`, becomes src or has it added. */
-static void store_f32(dv_type type, const float *src, size_t count, bool accumulate, void *dst) {
+static void add_values(dv_type type, const char *src, size_t count, char *dst) {
     const dv_elementwise_kernels *kernels = dv_elementwise();
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < count; i += CHUNK)
-        kernels->from_f32(type, src + i, chunk_at(i, count), accumulate, (char *)dst + i * dv_type_bytes(type));
-}
-
-static void add_bf16(const uint16_t *src, size_t count, uint16_t *dst) {
-    const dv_elementwise_kernels *kernels = dv_elementwise();
+    size_t element = dv_type_bytes(type);
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < count; i += CHUNK) {
         size_t width = chunk_at(i, count);
-        kernels->copy(DV_BF16, src + i, width, dst + i, width, 1, width, true);
+        kernels->copy(type, src + i * element, width, dst + i * element, width, 1, width, true);
     }
 }
 
@@ -113,11 +94,11 @@ static void add_bias_gradient(const dv_map *map, size_t images, const void *rows
 /* ---- preparing ------------------------------------------------------------------------------ */
 
 /* The convolution that the layer is, or that it is the transposed one of. */
-static dv_convolution_shape shape_of(const dv_layer *layer, bool transposed, dv_type type, size_t images) {
+static dv_convolution_shape shape_of(const dv_layer *layer, bool transposed, size_t images) {
     const dv_convolution_options *options = layer->options;
     const dv_map *src = transposed ? &layer->output : &layer->inputs[0];
     const dv_map *dst = transposed ? &layer->inputs[0] : &layer->output;
-    dv_convolution_shape shape = {.type = type,
+    dv_convolution_shape shape = {.type = src->type,
                                   .rank = src->rank,
                                   .images = images,
                                   .groups = options->groups,
@@ -131,19 +112,20 @@ static dv_convolution_shape shape_of(const dv_layer *layer, bool transposed, dv_
     return shape;
 }
 
-static void free_passes(convolution *conv) {
-    dv_pass **passes[] = {&conv->to_output, &conv->to_input, &conv->to_weights};
-    for (size_t i = 0; i < 3; i++) {
-        dv_pass_free(*passes[i]);
-        *passes[i] = NULL;
-    }
+static void set_slices(convolution *conv, const dv_layer *layer) {
+    const dv_map *input = &layer->inputs[0], *output = &layer->output;
+    size_t element = dv_type_bytes(input->type);
+    conv->forward_images = dv_slice_images(output->images, dv_map_image_elements(output) * element);
+    conv->backward_images = dv_slice_images(input->images, dv_map_image_elements(input) * element);
+    if (dv_convolution_force.slice_images)
+        conv->forward_images = conv->backward_images = dv_convolution_force.slice_images;
 }
 
-/* Makes the three passes on values of `type`. On failure some may be there. */
-static dv_status make_passes(convolution *conv, const dv_layer *layer, dv_type type, dv_error *error) {
+/* Makes the three passes. On failure some may be there. */
+static dv_status make_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
     const dv_convolution_options *options = layer->options;
-    dv_convolution_shape forward = shape_of(layer, conv->transposed, type, conv->forward_images);
-    dv_convolution_shape backward = shape_of(layer, conv->transposed, type, conv->backward_images);
+    dv_convolution_shape forward = shape_of(layer, conv->transposed, conv->forward_images);
+    dv_convolution_shape backward = shape_of(layer, conv->transposed, conv->backward_images);
     dv_pass_kind to_output = options->bias ? DV_PASS_FORWARD : DV_PASS_FORWARD_NO_BIAS;
     dv_pass_kind to_input = DV_PASS_BACKWARD_DATA;
     if (conv->transposed)
@@ -153,44 +135,6 @@ static dv_status make_passes(convolution *conv, const dv_layer *layer, dv_type t
     return dv_pass_new(&conv->to_weights, layer->choices, DV_PASS_BACKWARD_WEIGHTS, &backward, layer->name, error);
 }
 
-/* Passes on values as they are. DV_ERROR_UNSUPPORTED also if they are bf16 and one pass would be slow:
- * f32 is faster then. */
-static dv_status make_direct_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
-    const dv_map *input = &layer->inputs[0], *output = &layer->output;
-    size_t element = dv_type_bytes(input->type);
-    conv->forward_images = dv_slice_images(output->images, dv_map_image_elements(output) * element);
-    conv->backward_images = dv_slice_images(input->images, dv_map_image_elements(input) * element);
-    if (dv_convolution_force.slice_images)
-        conv->forward_images = conv->backward_images = dv_convolution_force.slice_images;
-    if (input->type == DV_BF16 && dv_convolution_force.widen)
-        return DV_ERROR_UNSUPPORTED;
-    DV_TRY(make_passes(conv, layer, input->type, error));
-    if (input->type == DV_BF16 && (dv_pass_is_reference(conv->to_output) || dv_pass_is_reference(conv->to_input) ||
-                                   dv_pass_is_reference(conv->to_weights)))
-        return DV_ERROR_UNSUPPORTED;
-    return DV_OK;
-}
-
-/* Passes on f32 slices, for bf16 values. */
-static dv_status make_widened_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
-    size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
-    size_t images = dv_slice_images(layer->output.images, (in > out ? in : out) * sizeof(float));
-    if (dv_convolution_force.slice_images)
-        images = dv_convolution_force.slice_images;
-    conv->widen = true;
-    conv->forward_images = conv->backward_images = images;
-    return make_passes(conv, layer, DV_F32, error);
-}
-
-static dv_status choose_passes(convolution *conv, const dv_layer *layer, dv_error *error) {
-    bool half = layer->inputs[0].type == DV_BF16;
-    dv_status status = make_direct_passes(conv, layer, half ? NULL : error);
-    if (status != DV_ERROR_UNSUPPORTED || !half)
-        return status;
-    free_passes(conv);
-    return make_widened_passes(conv, layer, error);
-}
-
 /* Books `bytes` behind what is booked: their offset, a multiple of 64. */
 static size_t book(size_t *total, size_t bytes) {
     size_t offset = *total;
@@ -198,25 +142,19 @@ static size_t book(size_t *total, size_t bytes) {
     return offset;
 }
 
-static void book_forward(convolution *conv, const dv_layer *layer) {
+static void book_forward(convolution *conv) {
     forward_space *space = &conv->forward;
-    size_t wide = conv->widen ? conv->forward_images * sizeof(float) : 0;
     space->weights = book(&space->bytes, conv->to_output->weights_bytes);
     space->pass = book(&space->bytes, conv->to_output->workspace_bytes);
-    space->input = book(&space->bytes, wide * dv_map_image_elements(&layer->inputs[0]));
-    space->output = book(&space->bytes, wide * dv_map_image_elements(&layer->output));
 }
 
 static void book_backward(convolution *conv, const dv_layer *layer) {
     const dv_convolution_options *options = layer->options;
     backward_space *space = &conv->backward;
-    size_t wide = conv->widen ? conv->backward_images * sizeof(float) : 0;
-    size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
+    size_t in = dv_map_image_elements(&layer->inputs[0]) * dv_type_bytes(layer->inputs[0].type);
     space->weights = book(&space->bytes, conv->to_input->weights_bytes);
     space->pass = book(&space->bytes, dv_larger(conv->to_input->workspace_bytes, conv->to_weights->workspace_bytes));
-    space->kept = book(&space->bytes, conv->backward_images * in * dv_type_bytes(layer->inputs[0].type));
-    space->input = book(&space->bytes, wide * in);
-    space->diff_output = book(&space->bytes, wide * out);
+    space->kept = book(&space->bytes, conv->backward_images * in);
     space->sums = book(&space->bytes, options->bias ? SUM_PARTS * layer->output.channels * sizeof(double) : 0);
 }
 
@@ -226,12 +164,13 @@ dv_status dv_convolution_prepare(dv_layer *layer, bool transposed, dv_error *err
         return dv_fail(error, DV_ERROR_MEMORY, "%s: no memory to prepare it", layer->name);
     conv->transposed = transposed;
     layer->prepared = conv;
-    dv_status status = choose_passes(conv, layer, error);
+    set_slices(conv, layer);
+    dv_status status = make_passes(conv, layer, error);
     if (status != DV_OK) {
         dv_convolution_destroy(layer);
         return status;
     }
-    book_forward(conv, layer);
+    book_forward(conv);
     book_backward(conv, layer);
     layer->saved_bytes = 0;
     layer->forward_workspace_bytes = conv->forward.bytes;
@@ -243,7 +182,9 @@ void dv_convolution_destroy(dv_layer *layer) {
     convolution *conv = layer->prepared;
     if (!conv)
         return;
-    free_passes(conv);
+    dv_pass_free(conv->to_output);
+    dv_pass_free(conv->to_input);
+    dv_pass_free(conv->to_weights);
     free(conv);
     layer->prepared = NULL;
 }
@@ -272,7 +213,7 @@ static size_t pixels_of(const dv_map *map) {
     return dv_map_image_elements(map) / map->channels;
 }
 
-/* One slice of forward, on values that the passes take. */
+/* One slice of forward. */
 static dv_status forward_slice(const dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
                                void *output, dv_error *error) {
     const dv_convolution_options *options = layer->options;
@@ -283,20 +224,8 @@ static dv_status forward_slice(const dv_layer *layer, const dv_forward *call, co
     arrays.workspace = (char *)call->workspace + conv->forward.pass;
     DV_TRY(dv_pass_run(conv->to_output, &arrays, error));
     if (conv->transposed && options->bias)
-        add_bias(conv->widen ? DV_F32 : layer->output.type, call->arrays->parameters[BIAS], layer->output.channels,
+        add_bias(layer->output.type, call->arrays->parameters[BIAS], layer->output.channels,
                  conv->forward_images * pixels_of(&layer->output), output);
-    return DV_OK;
-}
-
-/* The same, on bf16 values that are computed in f32. */
-static dv_status forward_widened(const dv_layer *layer, const dv_forward *call, const void *weights, const void *input,
-                                 void *output, dv_error *error) {
-    convolution *conv = layer->prepared;
-    float *wide_input = (void *)((char *)call->workspace + conv->forward.input);
-    float *wide_output = (void *)((char *)call->workspace + conv->forward.output);
-    widen(input, conv->forward_images * dv_map_image_elements(&layer->inputs[0]), wide_input);
-    DV_TRY(forward_slice(layer, call, weights, wide_input, wide_output, error));
-    store_f32(DV_BF16, wide_output, conv->forward_images * dv_map_image_elements(&layer->output), false, output);
     return DV_OK;
 }
 
@@ -309,7 +238,7 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
     for (size_t first = 0; first < call->images; first += conv->forward_images) {
         const void *input = dv_image(&layer->inputs[0], call->inputs[0], first);
         void *output = dv_image_in(&layer->output, call->output, first);
-        DV_TRY((conv->widen ? forward_widened : forward_slice)(layer, call, weights, input, output, error));
+        DV_TRY(forward_slice(layer, call, weights, input, output, error));
         if (call->store_output)
             DV_TRY(dv_kept_store(call->store_output, first, there(call->images, first, conv->forward_images), output,
                                  error));
@@ -344,11 +273,6 @@ static dv_status add_weights_gradient(const dv_layer *layer, const dv_backward *
     char *workspace = call->workspace;
     const void *input;
     DV_TRY(load_input(layer, call, first, &input, error));
-    if (conv->widen) {
-        float *wide_input = (void *)(workspace + conv->backward.input);
-        widen(input, conv->backward_images * dv_map_image_elements(&layer->inputs[0]), wide_input);
-        input = wide_input;
-    }
     dv_pass_arrays arrays = ends(conv, input, diff_output);
     arrays.gradient = call->arrays->gradients[WEIGHT];
     arrays.workspace = workspace + conv->backward.pass;
@@ -360,17 +284,13 @@ static dv_status find_diff_input(const dv_layer *layer, char *workspace, const v
                                  bool accumulate, void *diff_input, dv_error *error) {
     convolution *conv = layer->prepared;
     const dv_map *map = &layer->inputs[0];
-    bool direct = !conv->widen && !accumulate;
-    void *buffer = workspace + (conv->widen ? conv->backward.input : conv->backward.kept);
-    dv_pass_arrays arrays = ends(conv, direct ? diff_input : buffer, diff_output);
+    void *buffer = workspace + conv->backward.kept;
+    dv_pass_arrays arrays = ends(conv, accumulate ? buffer : diff_input, diff_output);
     arrays.weights = weights;
     arrays.workspace = workspace + conv->backward.pass;
     DV_TRY(dv_pass_run(conv->to_input, &arrays, error));
-    size_t count = conv->backward_images * dv_map_image_elements(map);
-    if (conv->widen || (accumulate && map->type == DV_F32))
-        store_f32(map->type, buffer, count, accumulate, diff_input);
-    else if (accumulate)
-        add_bf16(buffer, count, diff_input);
+    if (accumulate)
+        add_values(map->type, buffer, conv->backward_images * dv_map_image_elements(map), diff_input);
     return DV_OK;
 }
 
@@ -384,11 +304,6 @@ static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, 
     size_t element = dv_type_bytes(layer->output.type), images = conv->backward_images;
     void *diff_output = (char *)call->diff_output + first * out * element;
     dv_clear_images(diff_output, out * element, there(call->images, first, images), images);
-    if (conv->widen) {
-        float *wide_diff = (void *)(workspace + conv->backward.diff_output);
-        widen(diff_output, images * out, wide_diff);
-        diff_output = wide_diff;
-    }
     if (call->arrays->gradients[WEIGHT])
         DV_TRY(add_weights_gradient(layer, call, first, diff_output, error));
     if (!call->diff_inputs[0])

@@ -666,6 +666,15 @@ static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolutio
                    kind_words[kind], dv_type_name(shape->type), status_words(status));
 }
 
+/* Its plain loops, which are there to be correct, are called "ref". */
+bool dv_onednn_has_kernel(dv_pass_kind kind, const dv_convolution_shape *shape) {
+    pass_maker maker = {0};
+    bool has = engine_get() && maker_init(&maker, kind, shape) == dnnl_success &&
+               convolution_desc(&maker, kind, shape) == dnnl_success && strncmp(kernel_of(maker.desc), "ref", 3) != 0;
+    maker_destroy(&maker);
+    return has;
+}
+
 static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
     (void)kind, (void)shape;
     return true;

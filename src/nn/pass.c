@@ -4,11 +4,10 @@
 #include "base/status.h"
 #include "nn/choices.h"
 
-#include <string.h>
-
 const dv_pass_maker *dv_pass_forced;
 
-const dv_pass_maker *const dv_pass_makers[DV_PASS_MAKERS] = {&dv_matrix_maker, &dv_winograd_maker, &dv_onednn_maker};
+const dv_pass_maker *const dv_pass_makers[DV_PASS_MAKERS] = {&dv_matrix_maker, &dv_winograd_maker, &dv_widened_maker,
+                                                             &dv_onednn_maker};
 
 int dv_pass_expected(dv_pass_kind kind, const dv_convolution_shape *shape) {
     int i = 0;
@@ -34,10 +33,6 @@ dv_status dv_pass_new(dv_pass **pass, struct dv_choices *choices, dv_pass_kind k
 void dv_pass_free(dv_pass *pass) {
     if (pass)
         pass->methods->destroy(pass);
-}
-
-bool dv_pass_is_reference(const dv_pass *pass) {
-    return strncmp(pass->kernel, "ref", 3) == 0;
 }
 
 dv_status dv_pass_pack_weights(dv_pass *pass, const float *plain, void *packed, void *workspace, const void **weights,

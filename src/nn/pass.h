@@ -6,9 +6,9 @@
  *
  * A pass runs with the number of OpenMP threads that it was made with, so that its sums have one order.
  *
- * Several makers compute them: oneDNN (onednn.c) any of them; Winograd's algorithm (winograd.c) some of f32, and matrix
- * tiles (matrix.c) most of bf16. Which is fastest depends on the processor: choices (nn/choices.h) say what was
- * measured. */
+ * Several makers compute them: oneDNN (onednn.c) any of them; Winograd's algorithm (winograd.c) those of 3x3, matrix
+ * tiles (matrix.c) most of bf16, and f32 in slices (widened.c) any of bf16. Which is fastest depends on the processor:
+ * choices (nn/choices.h) say what was measured. */
 #ifndef DV_NN_PASS_H
 #define DV_NN_PASS_H
 
@@ -79,9 +79,12 @@ typedef struct dv_pass_maker {
                       dv_error *error);
 } dv_pass_maker;
 
-enum { DV_PASS_MAKERS = 3 };
+enum { DV_PASS_MAKERS = 4 };
 extern const dv_pass_maker *const dv_pass_makers[DV_PASS_MAKERS]; /* the last one suits everything, and is expected */
-extern const dv_pass_maker dv_matrix_maker, dv_winograd_maker, dv_onednn_maker;
+extern const dv_pass_maker dv_matrix_maker, dv_winograd_maker, dv_widened_maker, dv_onednn_maker;
+
+/* Whether oneDNN computes a pass by something faster than plain loops. */
+bool dv_onednn_has_kernel(dv_pass_kind kind, const dv_convolution_shape *shape);
 
 /* The maker that is taken where nothing was measured: its index. */
 int dv_pass_expected(dv_pass_kind kind, const dv_convolution_shape *shape);
@@ -92,9 +95,6 @@ int dv_pass_expected(dv_pass_kind kind, const dv_convolution_shape *shape);
 dv_status dv_pass_new(dv_pass **pass, struct dv_choices *choices, dv_pass_kind kind, const dv_convolution_shape *shape,
                       const char *name, dv_error *error);
 void dv_pass_free(dv_pass *pass); /* NULL is fine */
-
-/* Computed by plain loops, which are there to be correct, not fast. */
-bool dv_pass_is_reference(const dv_pass *pass);
 
 /* Weights in the order that dv_pass_run takes, from plain ones [count]: `packed` after filling its
  * weights_bytes, or `plain` itself. For passes that read weights. */

@@ -31,6 +31,7 @@ typedef struct winograd_pass {
     dv_pass pass;
     const dv_winograd_kernels *kernels;
     const dv_winograd_form *form;
+    dv_type type;                   /* of both maps */
     size_t points;                  /* of a tile */
     winograd_map from, to;          /* what is read, and what is tiled: the results, or the gradient of the results */
     ptrdiff_t padding_y, padding_x; /* of `from` */
@@ -51,8 +52,8 @@ static size_t round_up(size_t count, size_t unit) {
 static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
     (void)kind;
     const dv_window *window = &shape->window;
-    if (!dv_winograd() || shape->type != DV_F32 || shape->rank != 2 || shape->groups != 1 ||
-        shape->src_channels % PANEL || shape->dst_channels % PANEL)
+    if (!dv_winograd() || shape->rank != 2 || shape->groups != 1 || shape->src_channels % PANEL ||
+        shape->dst_channels % PANEL)
         return false;
     for (int d = 0; d < 2; d++) {
         if (window->kernel[d] != KERNEL || window->dilation[d] != 1 || window->stride[d] != window->stride[0])
@@ -63,10 +64,12 @@ static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
     return true;
 }
 
-/* Whether it is faster than the direct sum: with AVX2 unless half of the tiles' results are unused, or the weights are
- * transformed for a handful of tiles. With AVX-512 that depends on the processor, and NEON was not measured. */
+/* Whether it is faster than the direct sum, unless half of the tiles' results are unused, or the weights are
+ * transformed for a handful of tiles. Of f32 with AVX2; with AVX-512 that depends on the processor, and NEON was not
+ * measured. Of bf16 everywhere: dot products of bf16 are at best twice as fast as sums of f32, and on many processors
+ * no faster. */
 static bool is_expected(dv_pass_kind kind, const dv_convolution_shape *shape) {
-    if (dv_isa_current() != DV_ISA_AVX2 || !suits(kind, shape))
+    if ((shape->type == DV_F32 && dv_isa_current() != DV_ISA_AVX2) || !suits(kind, shape))
         return false;
     size_t computed = 1, wanted = 1;
     for (int d = 0; d < 2; d++) {
@@ -103,11 +106,12 @@ static int part_end(ptrdiff_t first, int side, ptrdiff_t length) {
 
 /* Channels from `channel` on of side x side pixels of a map. Before the map's begin, their address is found by
  * arithmetic on integers and not used. */
-static dv_winograd_pixels pixels_of(const winograd_map *map, const float *data, tile_place place, int side,
+static dv_winograd_pixels pixels_of(const winograd_map *map, dv_type type, const void *data, tile_place place, int side,
                                     size_t channel) {
     ptrdiff_t pixel = (ptrdiff_t)place.image * map->height * map->width + place.y * map->width + place.x;
     ptrdiff_t offset = pixel * (ptrdiff_t)map->channels + (ptrdiff_t)channel;
-    return (dv_winograd_pixels){.data = (float *)((intptr_t)data + offset * (ptrdiff_t)sizeof(float)),
+    return (dv_winograd_pixels){.data = (void *)((intptr_t)data + offset * (ptrdiff_t)dv_type_bytes(type)),
+                                .type = type,
                                 .row = (size_t)map->width * map->channels,
                                 .pixel = map->channels,
                                 .top = part_begin(place.y),
@@ -117,17 +121,17 @@ static dv_winograd_pixels pixels_of(const winograd_map *map, const float *data, 
 }
 
 /* The points of what a tile takes. */
-static void input_points(const winograd_pass *made, const float *data, size_t tile, float *points) {
+static void input_points(const winograd_pass *made, const void *data, size_t tile, float *points) {
     tile_place place = place_of(made, tile, made->form->step);
     place.y -= made->padding_y, place.x -= made->padding_x;
-    dv_winograd_pixels pixels = pixels_of(&made->from, data, place, made->form->reach, 0);
+    dv_winograd_pixels pixels = pixels_of(&made->from, made->type, data, place, made->form->reach, 0);
     made->form->input(&pixels, made->from.channels, points, made->from_stride);
 }
 
 /* The part of what is tiled that is a tile's, from channel `channel` on. */
-static dv_winograd_pixels tile_of(const winograd_pass *made, const float *data, size_t tile, size_t channel) {
+static dv_winograd_pixels tile_of(const winograd_pass *made, const void *data, size_t tile, size_t channel) {
     int side = made->form->tile;
-    return pixels_of(&made->to, data, place_of(made, tile, side), side, channel);
+    return pixels_of(&made->to, made->type, data, place_of(made, tile, side), side, channel);
 }
 
 /* The point of the weights that a tile's point is multiplied with. */
@@ -167,7 +171,7 @@ static chunk_space chunk_carve(const winograd_pass *made, void *workspace, size_
     return space;
 }
 
-static void run_chunk(const winograd_pass *made, const float *from, const float *bias, float *to, size_t first,
+static void run_chunk(const winograd_pass *made, const void *from, const float *bias, void *to, size_t first,
                       channel_block block, const chunk_space *space) {
     size_t depth = made->from.channels, count = tiles_from(made, first);
     for (size_t t = 0; t < count; t++)
@@ -190,9 +194,10 @@ static void run_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
                       const chunk_space *space) {
     const dv_winograd_weights *layout = &made->layout;
     bool back = made->pass.kind == DV_PASS_BACKWARD_DATA;
-    const float *from = back ? arrays->dst : arrays->src, *plain = arrays->weights;
+    const void *from = back ? arrays->dst : arrays->src;
+    const float *plain = arrays->weights;
     const float *bias = made->pass.kind == DV_PASS_FORWARD ? arrays->bias : NULL;
-    float *to = (float *)(back ? arrays->src : arrays->dst);
+    void *to = (void *)(back ? arrays->src : arrays->dst);
     size_t depth = made->from.channels;
 #pragma omp for collapse(2) schedule(static)
     for (size_t column = 0; column < block.count; column += PANEL)
@@ -378,6 +383,7 @@ static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolutio
                            .kind = kind,
                            .threads = omp_get_max_threads()};
     made->kernels = dv_winograd();
+    made->type = shape->type;
     snprintf(made->pass.kernel, sizeof made->pass.kernel, "winograd:%s", made->kernels->name);
     made->form = choose_form(made->kernels, kind, (size_t)shape->window.stride[0]);
     made->points = (size_t)made->form->side * (size_t)made->form->side;

@@ -11,10 +11,14 @@
  * weights, by the same algorithm, and 4 of the middle one. That makes 81 products for 16 results instead of 144. The
  * weights have 36 points as before, one for the middle: several products share them.
  *
- * Channels come in panels of 16, which is what a row of the matrix products has. */
+ * Channels come in panels of 16, which is what a row of the matrix products has.
+ *
+ * Maps are f32 or bf16. Everything between them is f32: bf16 becomes f32 where a tile is read, and is rounded to again
+ * where one is written. */
 #ifndef DV_NN_KERNELS_WINOGRAD_H
 #define DV_NN_KERNELS_WINOGRAD_H
 
+#include <division/codec.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,11 +29,12 @@ enum {
     DV_WINOGRAD_ROWS = 6,      /* of a matrix that are multiplied together */
 };
 
-/* The pixels of a tile in a map: where the first channel of the first one would be, and floats from one line and from
+/* The pixels of a tile in a map: where the first channel of the first one would be, and elements from one line and from
  * one pixel to the next. At the map's edge a tile has only the lines top .. bottom - 1, and of them the pixels left ..
  * right - 1: the others read as zeros, and are not written. */
 typedef struct dv_winograd_pixels {
-    float *data;
+    void *data;
+    dv_type type; /* f32 or bf16 */
     size_t row, pixel;
     int top, bottom, left, right;
 } dv_winograd_pixels;

@@ -3,7 +3,9 @@
 #ifndef DV_NN_KERNELS_WINOGRAD_LANES_H
 #define DV_NN_KERNELS_WINOGRAD_LANES_H
 
+#include <division/codec.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -38,6 +40,56 @@ typedef float32x4_t lanes;
 #error "this instruction set has no fused multiply-add"
 #endif
 
+/* ---- bf16 ------------------------------------------------------------------------------------ */
+
+/* To the nearest, ties to even, NaN made quiet: the bits of dv_bf16_nearest (base/float16.h). */
+#if defined(__AVX512F__)
+ALWAYS lanes widened(const uint16_t *src) {
+    __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)src));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+}
+
+ALWAYS void store_narrowed(uint16_t *dst, lanes x) {
+    __m512i bits = _mm512_castps_si512(x), upper = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __m512i quiet = _mm512_or_si512(upper, _mm512_set1_epi32(0x40));
+    __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    __m512i halves = _mm512_mask_mov_epi32(_mm512_srli_epi32(rounded, 16), is_nan, quiet);
+    _mm256_storeu_si256((__m256i *)dst, _mm512_cvtepi32_epi16(halves));
+}
+#elif defined(__FMA__)
+ALWAYS lanes widened(const uint16_t *src) {
+    __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)src));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+}
+
+ALWAYS void store_narrowed(uint16_t *dst, lanes x) {
+    __m256i bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    __m256i halves = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), quiet, is_nan);
+    __m128i low = _mm256_castsi256_si128(halves), high = _mm256_extracti128_si256(halves, 1);
+    _mm_storeu_si128((__m128i *)dst, _mm_packus_epi32(low, high));
+}
+#else
+ALWAYS lanes widened(const uint16_t *src) {
+    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(src), 16));
+}
+
+ALWAYS void store_narrowed(uint16_t *dst, lanes x) {
+    uint32x4_t bits = vreinterpretq_u32_f32(x), upper = vshrq_n_u32(bits, 16);
+    uint32x4_t odd = vandq_u32(upper, vdupq_n_u32(1));
+    uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+    uint32x4_t quiet = vorrq_u32(upper, vdupq_n_u32(0x40));
+    vst1_u16(dst, vmovn_u32(vbslq_u32(vceqq_f32(x, x), vshrq_n_u32(rounded, 16), quiet)));
+}
+#endif
+
+/* ---- f32 ------------------------------------------------------------------------------------- */
+
 ALWAYS lanes all(float value) {
     return LANES_DO(set1)(value);
 }
@@ -48,6 +100,18 @@ ALWAYS lanes load(const float *src) {
 
 ALWAYS void store(float *dst, lanes x) {
     LANES_DO(storeu)(dst, x);
+}
+
+/* Of a type, f32 or bf16, a constant. */
+ALWAYS lanes load_typed(dv_type type, const void *src) {
+    return type == DV_F32 ? load(src) : widened(src);
+}
+
+ALWAYS void store_typed(dv_type type, void *dst, lanes x) {
+    if (type == DV_F32)
+        store(dst, x);
+    else
+        store_narrowed(dst, x);
 }
 
 ALWAYS lanes add(lanes x, lanes y) {

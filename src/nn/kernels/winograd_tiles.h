@@ -22,30 +22,41 @@ ALWAYS bool has_pixel(const dv_winograd_pixels *pixels, int i, int j) {
     return i >= pixels->top && i < pixels->bottom && j >= pixels->left && j < pixels->right;
 }
 
-/* The place of line `line` in a walk over lines that are `stride` floats apart. It keeps the compiler from finding all
+/* The place of line `line` in a walk over lines that are `stride` bytes apart. It keeps the compiler from finding all
  * of a tile's addresses beforehand: it has no registers for so many. */
-ALWAYS const float *step(const float *pointer, int line, size_t stride) {
+ALWAYS const char *step_bytes(const char *pointer, int line, size_t stride) {
     pointer += line > 0 ? stride : 0;
     __asm__("" : "+r"(pointer));
     return pointer;
 }
 
-/* Lanes of the pixels of line `i`, those that the tile does not have as zeros. */
-ALWAYS void load_line(const dv_winograd_pixels *pixels, const float *line, int i, int side, bool whole, lanes *x) {
-    for (int j = 0; j < side; j++)
-        x[j] = whole || has_pixel(pixels, i, j) ? load(line + (size_t)j * pixels->pixel) : all(0);
+/* ... `stride` floats apart. */
+ALWAYS const float *step(const float *pointer, int line, size_t stride) {
+    return (const float *)step_bytes((const char *)pointer, line, stride * sizeof(float));
 }
 
-/* tile_to_points for a tile that is whole, or for one at an edge: `whole` is a constant. */
-ALWAYS void read_tile(const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line,
+ALWAYS size_t bytes_of(dv_type type) {
+    return type == DV_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+/* Lanes of the pixels of line `i`, those that the tile does not have as zeros. */
+ALWAYS void load_line(const dv_winograd_pixels *pixels, dv_type type, const char *line, int i, int side, bool whole,
+                      lanes *x) {
+    size_t pixel = pixels->pixel * bytes_of(type);
+    for (int j = 0; j < side; j++)
+        x[j] = whole || has_pixel(pixels, i, j) ? load_typed(type, line + (size_t)j * pixel) : all(0);
+}
+
+/* tile_to_points for a tile that is whole, or for one at an edge, of pixels of a type: both are constants. */
+ALWAYS void read_tile(const dv_winograd_pixels *pixels, dv_type type, bool whole, int from, int to, line_transform line,
                       size_t channels, float *points, size_t stride, size_t panel_stride) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes lines[MOST][MOST];
-        const float *src = pixels->data + c;
+        const char *src = (const char *)pixels->data + c * bytes_of(type);
         for (int i = 0; i < from; i++) {
             lanes x[MOST];
-            src = step(src, i, pixels->row);
-            load_line(pixels, src, i, from, whole, x);
+            src = step_bytes(src, i, pixels->row * bytes_of(type));
+            load_line(pixels, type, src, i, from, whole, x);
             line(x, lines[i]);
         }
         float *dst = points + c / PANEL * panel_stride + c % PANEL;
@@ -64,15 +75,21 @@ ALWAYS void read_tile(const dv_winograd_pixels *pixels, bool whole, int from, in
 /* `from` pixels along a side to `to` points. */
 ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, int from, int to, line_transform line, size_t channels,
                            float *points, size_t stride, size_t panel_stride) {
-    if (is_whole(pixels, from))
-        read_tile(pixels, true, from, to, line, channels, points, stride, panel_stride);
+    bool whole = is_whole(pixels, from);
+    if (pixels->type == DV_F32 && whole)
+        read_tile(pixels, DV_F32, true, from, to, line, channels, points, stride, panel_stride);
+    else if (pixels->type == DV_F32)
+        read_tile(pixels, DV_F32, false, from, to, line, channels, points, stride, panel_stride);
+    else if (whole)
+        read_tile(pixels, DV_BF16, true, from, to, line, channels, points, stride, panel_stride);
     else
-        read_tile(pixels, false, from, to, line, channels, points, stride, panel_stride);
+        read_tile(pixels, DV_BF16, false, from, to, line, channels, points, stride, panel_stride);
 }
 
 /* points_to_tile, likewise. */
 ALWAYS void write_tile(const float *points, size_t stride, size_t channels, const float *bias,
-                       const dv_winograd_pixels *pixels, bool whole, int from, int to, line_transform line) {
+                       const dv_winograd_pixels *pixels, dv_type type, bool whole, int from, int to,
+                       line_transform line) {
     for (size_t c = 0; c < channels; c += LANES) {
         lanes columns[MOST][MOST], added = bias ? load(bias + c) : all(0);
         const float *src = points + c;
@@ -85,14 +102,14 @@ ALWAYS void write_tile(const float *points, size_t stride, size_t channels, cons
             for (int i = 0; i < to; i++)
                 columns[i][j] = y[i];
         }
-        float *dst = pixels->data + c;
+        char *dst = (char *)pixels->data + c * bytes_of(type);
         for (int i = 0; i < to; i++) {
             lanes y[MOST];
-            dst = (float *)step(dst, i, pixels->row);
+            dst = (char *)step_bytes(dst, i, pixels->row * bytes_of(type));
             line(columns[i], y);
             for (int j = 0; j < to; j++)
                 if (whole || has_pixel(pixels, i, j))
-                    store(dst + (size_t)j * pixels->pixel, add(y[j], added));
+                    store_typed(type, dst + (size_t)j * pixels->pixel * bytes_of(type), add(y[j], added));
         }
     }
 }
@@ -100,10 +117,15 @@ ALWAYS void write_tile(const float *points, size_t stride, size_t channels, cons
 /* The other way, `from` points to `to` pixels, to which the bias is added. */
 ALWAYS void points_to_tile(const float *points, size_t stride, size_t channels, const float *bias,
                            const dv_winograd_pixels *pixels, int from, int to, line_transform line) {
-    if (is_whole(pixels, to))
-        write_tile(points, stride, channels, bias, pixels, true, from, to, line);
+    bool whole = is_whole(pixels, to);
+    if (pixels->type == DV_F32 && whole)
+        write_tile(points, stride, channels, bias, pixels, DV_F32, true, from, to, line);
+    else if (pixels->type == DV_F32)
+        write_tile(points, stride, channels, bias, pixels, DV_F32, false, from, to, line);
+    else if (whole)
+        write_tile(points, stride, channels, bias, pixels, DV_BF16, true, from, to, line);
     else
-        write_tile(points, stride, channels, bias, pixels, false, from, to, line);
+        write_tile(points, stride, channels, bias, pixels, DV_BF16, false, from, to, line);
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
