@@ -37,6 +37,25 @@ head -n -2 <<<"$points" | awk -F'[:,]' 'NR > 1 && ($2 < bytes || $8 > seconds) {
 least=$(grep -oE '"memory_bytes": [0-9]+' <<<"$points" | head -1 | grep -oE '[0-9]+$')
 most=$(grep -oE '"memory_bytes": [0-9]+' <<<"$points" | tail -2 | head -1 | grep -oE '[0-9]+$')
 
+# ---- smaller batches ---------------------------------------------------------------------------
+
+# The least for 512 images, without the reserve that the curve leaves out: too little for them, and enough for a half.
+large=(--model resnet20 --data synthetic:side=16,train=1024,test=16 --batch 512 --threads 1 --tune off)
+run plan "${options[@]}" --batch auto
+fails_like 2 '--batch: auto: chosen by --memory: *'
+run plan "${large[@]}" --frontier --json
+succeeds
+budget=$(grep -oE '"memory_bytes": [0-9]+' <<<"$output" | head -1 | grep -oE '[0-9]+$')
+run plan "${large[@]}" --memory "$budget"
+fails_like 2 '--memory: *: too little: *'
+run train "${large[@]}" --batch auto --memory "$budget" --epochs 1 --steps 1 --out smaller
+prints '*batches are of * images, and a step of *: 512 images, as before (--batch auto)*'
+batch=$(field batch smaller/config.json) accumulate=$(field accumulate smaller/config.json)
+((batch < 512 && batch * accumulate == 512)) || complain "expected smaller batches and as many images a step"
+run train --resume smaller --steps 2 --quiet
+prints ''
+[[ $(field batch smaller/config.json) == "$batch" ]] || complain "expected --resume to keep the batch"
+
 # ---- trainings ---------------------------------------------------------------------------------
 
 # The process takes no more than was allowed.

@@ -73,7 +73,8 @@ typedef struct dv_chosen {
     double division_noise;  /* of published `division` */
 } dv_chosen;
 
-/* Chooses by `memory`: sets the method. DV_ERROR_OPTION with the least that would do, where it is too little. */
+/* Chooses by `memory`: sets the method; with `batch_auto` also `batch` and `accumulate`, whose product stays.
+ * DV_ERROR_OPTION with the least that would do, where it is too little. */
 DV_API dv_status dv_options_choose(dv_options *options, const dv_dataset *data, dv_chosen *chosen, dv_error *error);
 
 /* Makes the default batch smaller for data of fewer images; one that was set, and is larger than the data, is an error.

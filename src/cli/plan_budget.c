@@ -44,6 +44,8 @@ void plan_print_chosen(const dv_options *options, const dv_chosen *c) {
     cli_line("noise", "%.3g of the batch's variance, predicted; published division: %.3g", c->noise, c->division_noise);
     cli_line("time", "%.3g s a step, predicted: %.2f of that of none", c->seconds, c->seconds / c->none_seconds);
     cli_line("images", "%s", images_text(options->data[0] == '\0'));
+    if (options->batch_auto)
+        cli_line("batch", "%zu images, %zu batches a step", options->batch, options->accumulate);
     cli_line("method", "%s", options->method);
 }
 

@@ -73,8 +73,13 @@ void train_screen_folder(train_screen *screen, const train_settings *settings) {
 }
 
 void train_screen_batch(train_screen *screen, const train_settings *settings, const dv_training *training) {
-    size_t batch = dv_training_options(training)->batch;
-    if (batch != settings->options.batch)
+    const dv_options *options = dv_training_options(training);
+    size_t batch = options->batch;
+    if (settings->options.batch_auto && dv_training_chosen(training) != NULL)
+        cli_live_print(&screen->line,
+                       "batches are of %zu images, and a step of %zu: %zu images, as before (--batch auto)", batch,
+                       options->accumulate, batch * options->accumulate);
+    else if (batch != settings->options.batch)
         cli_live_print(&screen->line, "batches are of %zu images and not of %zu: the data has %zu (--batch)", batch,
                        settings->options.batch, dv_dataset_describe(dv_training_data(training)).images[DV_TRAIN]);
 }

@@ -259,21 +259,49 @@ static dv_status fail_too_little(const dv_options *options, const dv_budget *bud
                    options->memory, least, (double)least * 1e-6);
 }
 
-dv_status dv_options_choose(dv_options *options, const dv_dataset *data, dv_chosen *chosen, dv_error *error) {
-    DV_NEED(options);
-    DV_NEED(chosen);
+/* Chooses for the batch as it is. `fits` says whether anything does: if nothing, the error says what would. */
+static dv_status choose_with_batch(dv_options *options, const dv_dataset *data, size_t memory, dv_chosen *chosen,
+                                   bool *fits, dv_error *error) {
     dv_budget *budget;
-    size_t memory, beside;
-    DV_TRY(dv_memory_read(options->memory, &memory, error));
+    size_t beside;
     DV_TRY(dv_options_budget(options, data, &budget, &beside, error));
     const dv_budget_point *best = is_probed(budget) ? best_within(budget, memory, beside) : NULL;
     dv_status status;
-    if (best != NULL) {
+    *fits = best != NULL;
+    if (*fits) {
         *chosen = (dv_chosen){.memory = memory, .beside = beside + reserve_for(best->planned)};
         status = take(options, budget, best, chosen, error);
     } else {
         status = fail_too_little(options, budget, beside, error);
     }
     dv_budget_free(budget);
+    return status;
+}
+
+/* The next smaller batch, by the smallest number that divides this one; false if norms would see a single image. */
+static bool make_batch_smaller(dv_options *options) {
+    enum { FEWEST = 2 };
+    size_t parts = 2;
+    while (parts <= options->batch && options->batch % parts != 0)
+        parts++;
+    if (options->batch / parts < FEWEST)
+        return false;
+    options->batch /= parts;
+    options->accumulate *= parts;
+    return true;
+}
+
+dv_status dv_options_choose(dv_options *options, const dv_dataset *data, dv_chosen *chosen, dv_error *error) {
+    DV_NEED(options);
+    DV_NEED(chosen);
+    size_t memory;
+    bool fits = false;
+    DV_TRY(dv_memory_read(options->memory, &memory, error));
+    dv_options made = *options;
+    dv_status status = choose_with_batch(&made, data, memory, chosen, &fits, error);
+    while (status == DV_ERROR_OPTION && !fits && options->batch_auto && make_batch_smaller(&made))
+        status = choose_with_batch(&made, data, memory, chosen, &fits, error);
+    if (status == DV_OK)
+        *options = made;
     return status;
 }

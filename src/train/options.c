@@ -29,11 +29,16 @@ static const char *const initialisations[] = {
 
 static const char *const automatic[] = {"auto", NULL};
 
-/* Unlike the default, a batch that was asked for is not made smaller for small data. */
+/* Unlike the default, a batch that was asked for is not made smaller for small data. What `auto` begins with is the
+ * batch that a recipe has. */
 static dv_status accept_batch(const char *text, void *values, dv_error *error) {
-    (void)text;
+    dv_options *options = values;
     (void)error;
-    ((dv_options *)values)->batch_given = 1;
+    options->batch_auto = strcmp(text, automatic[0]) == 0;
+    if (options->batch_auto)
+        options->batch = options->batch_said;
+    else
+        options->batch_given = 1, options->batch_said = options->batch;
     return DV_OK;
 }
 
@@ -106,7 +111,8 @@ static const dv_option rows[] = {
      .this_call = 1},
     {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", COPY(freeze), .clears = 1},
     {"precision", NULL, "of activations", DV_WORD_AT(dv_options, precision, precisions), .preset = "f32"},
-    {"batch", "N", "images per batch", COUNT(batch, 1, 1 << 20), .preset = "128", .accept = accept_batch},
+    {"batch", "N", "images per batch; auto: with --memory, as many of them as fit, and more --accumulate",
+     COUNT(batch, 1, 1 << 20), .words = automatic, .preset = "128", .accept = accept_batch},
     {"accumulate", "N", "batches per step, of all ranks; 1: one of each", COUNT(accumulate, 1, 65536), .preset = "1"},
     {"drop-last", NULL, "leave out images at the end of an epoch that do not make a whole step",
      DV_FLAG_AT(dv_options, drop_last), .preset = "no"},

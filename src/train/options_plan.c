@@ -42,6 +42,9 @@ dv_status dv_options_plan(const dv_options *options, const dv_dataset_shape *sha
     shape = shape != NULL ? shape : &none;
     dv_plan_options told;
     char optimizer[DV_OPTIMIZER_TEXT_BYTES];
+    if (options->batch_auto && options->memory[0] == '\0')
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "--batch: auto: chosen by --memory: give that too, or a number of images");
     DV_TRY(dv_options_for_plan(options, optimizer, &told, error));
     const dv_model_options model = {.type = (dv_type)options->precision,
                                     .batch = options->batch,
