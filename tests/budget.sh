@@ -37,6 +37,20 @@ head -n -2 <<<"$points" | awk -F'[:,]' 'NR > 1 && ($2 < bytes || $8 > seconds) {
 least=$(grep -oE '"memory_bytes": [0-9]+' <<<"$points" | head -1 | grep -oE '[0-9]+$')
 most=$(grep -oE '"memory_bytes": [0-9]+' <<<"$points" | tail -2 | head -1 | grep -oE '[0-9]+$')
 
+# ---- a file of what was measured ---------------------------------------------------------------
+
+run plan "${options[@]}" --frontier --json --profile profile.json
+succeeds
+first=$output
+run plan "${options[@]}" --frontier --json --profile profile.json
+frontier() { sed 's/"memory_bytes": [0-9]*//g' <<<"$1"; } # what is resident differs by a page
+[[ $(frontier "$output") == "$(frontier "$first")" ]] || complain "expected the curve of the same profile"
+run plan "${options[@]}" --frontier --model resnet29_preact --profile profile.json
+fails_like 1 'profile.json: byte *: a value of another network: not a profile of this network: *'
+head -c 300 profile.json >cut.json
+run plan "${options[@]}" --frontier --profile cut.json
+fails_like 1 'cut.json: byte *'
+
 # ---- smaller batches ---------------------------------------------------------------------------
 
 # The least for 512 images, without the reserve that the curve leaves out: too little for them, and enough for a half.

@@ -289,6 +289,10 @@ static void training(void **state) {
     refuses(dv_profile_new(n.graph, &plan_options, &probe, 0, &profile, &error));
     refuses(dv_profile_flat(NULL, &profile, &error));
     refuses(dv_profile_flat(n.graph, NULL, &error));
+    refuses(dv_profile_write(NULL, n.graph, "profile.json", &error));
+    refuses(dv_profile_read(NULL, "profile.json", &profile, &error));
+    refuses(dv_profile_read(n.graph, NULL, &profile, &error));
+    refuses(dv_profile_read(n.graph, "profile.json", NULL, &error));
     refuses(dv_budget_new(NULL, &plan_options, profile, &limits, &budget, &error));
     refuses(dv_budget_new(n.graph, NULL, profile, &limits, &budget, &error));
     refuses(dv_budget_new(n.graph, &plan_options, NULL, &limits, &budget, &error));

@@ -225,6 +225,7 @@ static void json_is_read_again(void **state) {
     write_file(path, text);
     assert_ok(dv_options_read(&read, path, &error));
     memset(options.spill, 0, sizeof options.spill); /* of one call alone */
+    memset(options.profile, 0, sizeof options.profile);
     assert_same(&options, &read);
     read = dv_options_default();
     assert_ok(dv_options_read(&read, *state, &error)); /* the folder, as if it were a run's */

@@ -52,6 +52,11 @@ DV_API void dv_profile_free(dv_profile *profile);
 /* The profile of which nothing is known: no way of keeping values costs anything. For plans of the least memory. */
 DV_API dv_status dv_profile_flat(dv_graph *graph, dv_profile **profile, dv_error *error);
 
+/* A profile in a file, as JSON, and back for a graph of the same layers: a network is probed once and planned often, or
+ * probed on the machine that it is planned for. DV_ERROR_FORMAT if it is no profile, or that of another network. */
+DV_API dv_status dv_profile_write(const dv_profile *profile, const dv_graph *graph, const char *path, dv_error *error);
+DV_API dv_status dv_profile_read(const dv_graph *graph, const char *path, dv_profile **profile, dv_error *error);
+
 /* ---- the best that fits -------------------------------------------------------------------- */
 
 /* What counts among all that fits: time with noise up to a limit, or noise with time up to 1.25 of that of `none`. */

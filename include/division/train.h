@@ -144,16 +144,17 @@ typedef struct dv_options {
                                    by it (division/budget.h). None: the method is what `method` says */
     double noise; /* most noise that may come of it, by that of the batch; 0: that of published `division`; 0 */
     int prefer;   /* what counts beside, a dv_prefer */
-    char spill[DV_PATH_BYTES];  /* folder of the file of methods that use one; none: /var/tmp */
-    char freeze[DV_TEXT_BYTES]; /* what is not trained, as dv_plan_options has it; none: everything is */
-    int precision;              /* of activations: DV_F32 or DV_BF16, a dv_type */
-    size_t batch;               /* images, 1 to 2^20; 128 */
-    int batch_given;            /* it was set as text, and is not the default: dv_options_fit_batch. Not in the table */
-    int batch_auto;             /* with `memory`: it may be made smaller, and `accumulate` larger. Not in the table */
-    size_t batch_said;          /* the last number that `batch` was set to as text. Not in the table */
-    size_t side, classes;       /* of the images made, up to 1024, and of the network; 0: the data's */
-    size_t threads;             /* 0: as many as OpenMP uses */
-    dv_dataset_options split;   /* of data without images to test with: 0.1 of it, chosen with seed 1 */
+    char profile[DV_PATH_BYTES]; /* file of what values cost, read if it is there, else written; none: it is measured */
+    char spill[DV_PATH_BYTES];   /* folder of the file of methods that use one; none: /var/tmp */
+    char freeze[DV_TEXT_BYTES];  /* what is not trained, as dv_plan_options has it; none: everything is */
+    int precision;               /* of activations: DV_F32 or DV_BF16, a dv_type */
+    size_t batch;                /* images, 1 to 2^20; 128 */
+    int batch_given;          /* it was set as text, and is not the default: dv_options_fit_batch. Not in the table */
+    int batch_auto;           /* with `memory`: it may be made smaller, and `accumulate` larger. Not in the table */
+    size_t batch_said;        /* the last number that `batch` was set to as text. Not in the table */
+    size_t side, classes;     /* of the images made, up to 1024, and of the network; 0: the data's */
+    size_t threads;           /* 0: as many as OpenMP uses */
+    dv_dataset_options split; /* of data without images to test with: 0.1 of it, chosen with seed 1 */
     char tune[DV_NAME_BYTES]; /* how passes of convolutions are chosen, as dv_tune_parse takes it; none: its default */
 
     /* the loop */

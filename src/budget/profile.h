@@ -27,6 +27,10 @@ struct dv_profile {
 
 dv_status dv_profile_allocate(size_t value_count, dv_profile **profile, dv_error *error);
 
+/* What dv_profile_read reads from a file, of a text; `name` is for messages. */
+dv_status dv_profile_parse(const char *name, const char *text, size_t bytes, const dv_graph *graph,
+                           dv_profile **profile, dv_error *error);
+
 /* The noise of codes of so many bits by that of DV_PROBE_BITS, subtractive dither. 0 bits: nothing is lost. */
 double dv_bits_noise(int bits);
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
 
@@ -166,10 +167,20 @@ static dv_status open_made_up(size_t side, dv_dataset **data, dv_error *error) {
     return dv_dataset_open(text, data, error);
 }
 
+/* Writes it to the file that it is to be kept in. */
+static dv_status keep_profile(const dv_options *options, const dv_graph *graph, dv_profile *profile, dv_error *error) {
+    if (options->profile[0] == '\0')
+        return DV_OK;
+    dv_status status = dv_profile_write(profile, graph, options->profile, error);
+    if (status != DV_OK)
+        dv_profile_free(profile);
+    return status;
+}
+
 /* Probes with the data, or with made-up images. What does not even have room for a probe is planned without one: then
  * nothing is known but bytes. */
-static dv_status find_profile(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data,
-                              dv_graph *graph, const dv_map *input, dv_profile **profile, dv_error *error) {
+static dv_status measure_profile(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data,
+                                 dv_graph *graph, const dv_map *input, dv_profile **profile, dv_error *error) {
     size_t most = 0;
     dv_dataset *made_up = NULL;
     if (options->memory[0] != '\0')
@@ -178,7 +189,17 @@ static dv_status find_profile(const dv_options *options, const dv_dataset_shape 
         DV_TRY(open_made_up(input->sides[0], &made_up, error));
     dv_status status = probe(options, network, data ? data : made_up, input->sides[0], most, profile, error);
     dv_dataset_close(made_up);
+    if (status == DV_OK)
+        return keep_profile(options, graph, *profile, error);
     return status == DV_ERROR_MEMORY ? dv_profile_flat(graph, profile, error) : status;
+}
+
+/* From the file, if there is one. */
+static dv_status find_profile(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data,
+                              dv_graph *graph, const dv_map *input, dv_profile **profile, dv_error *error) {
+    if (options->profile[0] != '\0' && access(options->profile, F_OK) == 0)
+        return dv_profile_read(graph, options->profile, profile, error);
+    return measure_profile(options, network, data, graph, input, profile, error);
 }
 
 static dv_status make_curve(const dv_options *options, const dv_dataset *data, dv_budget **budget, size_t *beside,

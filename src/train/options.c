@@ -107,6 +107,8 @@ static const dv_option rows[] = {
      NUMBER(noise, 0, 1e6), .preset = "0"},
     {"prefer", NULL, "with --memory: the fastest, or the one with the least noise in 1.25 of the time of none",
      DV_WORD_AT(dv_options, prefer, preferences), .preset = "time"},
+    {"profile", "FILE", "with --memory: noise and speeds as measured, read if it is there, else written", COPY(profile),
+     .this_call = 1},
     {"spill", "DIR", "folder of the file of methods that use one (swap); /var/tmp unless given", COPY(spill),
      .this_call = 1},
     {"freeze", "GLOBS", "layers or parameters that are not trained: conv1,bn1,'layer[12]'", COPY(freeze), .clears = 1},
