@@ -196,13 +196,29 @@ static void lean_window_encode(const dv_tile *tile, const void *src, const void 
     }
 }
 
+/* What levels become is normalised in their stead. */
+INLINE void lean_normalize_levels(const dv_lean_norm *norm, size_t channels, float *restrict base,
+                                  float *restrict step) {
+    for (size_t i = 0; i < channels; i++) {
+        base[i] = (base[i] - norm->mean[i]) * norm->scale[i] + norm->bias[i];
+        step[i] = step[i] * norm->scale[i];
+    }
+}
+
 /* With a mask, codes of levels begin with 1. */
-static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_record *record, lean_window *seen) {
+static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_record *record,
+                               const dv_lean_norm *norm, lean_window *seen) {
+    const float unit = mark_unit(tile);
     lean_window_move(tile, block, seen);
     for (size_t at = 0; block < seen->end; block++, at += tile->channels) {
-        lean_levels(tile, record, block, seen->offset + at, seen->scale + at);
-        for (size_t i = at; tile->masked && i < at + tile->channels; i++)
-            seen->offset[i] = seen->offset[i] - seen->scale[i];
+        float *base = seen->offset + at, *step = seen->scale + at;
+        lean_levels(tile, record, block, base, step);
+        for (size_t i = 0; tile->masked && i < tile->channels; i++)
+            base[i] = base[i] - step[i];
+        if (norm)
+            lean_normalize_levels(norm, tile->channels, base, step);
+        for (size_t i = 0; i < tile->channels; i++)
+            step[i] = step[i] * unit;
     }
 }
 
@@ -266,62 +282,119 @@ static void lean_encode_codes(const dv_tile *tile, const void *src, const void *
     } while (pixel_run_next(tile, &now, most));
 }
 
-/* Rows of levels to elements. Levels below a half are those of code 0, with or without their dither. */
-LOOP void lean_restore(const float *restrict levels, size_t stride, size_t rows, size_t width,
-                       const float *restrict base, const float *restrict step, const float *restrict outside,
-                       float *restrict out) {
-    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+/* Rows of marks to elements; those of code 0 are outside. */
+LOOP void lean_restore(const uint16_t *restrict marks, float middle, int32_t one, size_t stride, size_t rows,
+                       size_t width, const float *restrict base, const float *restrict step,
+                       const float *restrict outside, float *restrict out) {
+    for (size_t j = 0; j < rows; j++, marks += width, out += stride)
         UNROLL for (size_t i = 0; i < width; i++) {
-            float value = base[i] + step[i] * levels[i];
-            out[i] = levels[i] < 0.5f ? outside[i] : value;
+            float value = base[i] + step[i] * ((float)marks[i] + middle);
+            out[i] = marks[i] < one ? outside[i] : value;
         }
 }
 
-LOOP void lean_restore_bf16(const float *restrict levels, size_t stride, size_t rows, size_t width,
-                            const float *restrict base, const float *restrict step, const float *restrict outside,
-                            uint16_t *restrict out) {
-    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+LOOP void lean_restore_bf16(const uint16_t *restrict marks, float middle, int32_t one, size_t stride, size_t rows,
+                            size_t width, const float *restrict base, const float *restrict step,
+                            const float *restrict outside, uint16_t *restrict out) {
+    for (size_t j = 0; j < rows; j++, marks += width, out += stride)
         UNROLL for (size_t i = 0; i < width; i++) {
-            float value = base[i] + step[i] * levels[i];
-            out[i] = dv_bf16_nearest_number(levels[i] < 0.5f ? outside[i] : value);
+            float value = base[i] + step[i] * ((float)marks[i] + middle);
+            out[i] = dv_bf16_nearest_number(marks[i] < one ? outside[i] : value);
         }
 }
 
-INLINE void lean_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
-                             const float *step, const float *outside, void *dst) {
-    char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
+/* The same where something is added to what is inside, and nothing is outside; `one` is 0 if all is inside. `addend`
+ * may be `out`, element for element. */
+LOOP void lean_restore_add(const uint16_t *restrict marks, float middle, int32_t one, size_t stride, size_t rows,
+                           size_t width, const float *restrict base, const float *restrict step, const float *addend,
+                           float *out) {
+    for (size_t j = 0; j < rows; j++, marks += width, addend += stride, out += stride)
+        UNROLL_EACH for (size_t i = 0; i < width; i++) {
+            float value = base[i] + step[i] * ((float)marks[i] + middle) + addend[i];
+            out[i] = marks[i] < one ? 0.0f : value;
+        }
+}
+
+LOOP void lean_restore_add_bf16(const uint16_t *restrict marks, float middle, int32_t one, size_t stride, size_t rows,
+                                size_t width, const float *restrict base, const float *restrict step,
+                                const uint16_t *addend, uint16_t *out) {
+    for (size_t j = 0; j < rows; j++, marks += width, addend += stride, out += stride)
+        UNROLL_EACH for (size_t i = 0; i < width; i++) {
+            float value = base[i] + step[i] * ((float)marks[i] + middle) + dv_bf16_to_f32(addend[i]);
+            out[i] = dv_bf16_nearest_number(marks[i] < one ? 0.0f : value);
+        }
+}
+
+/* A run of a tile, and what its marks become. */
+typedef struct lean_levels_of_run {
+    const float *base, *step, *outside;
+} lean_levels_of_run;
+
+INLINE void lean_run_restore(const dv_tile *tile, const uint16_t *marks, const pixel_run *run,
+                             const lean_levels_of_run *to, void *dst) {
+    const float middle = mark_middle(tile);
+    const int32_t one = mark_one(tile);
+    size_t stride = tile->pixel_stride;
+    char *at = element_in(tile->type, dst, run->pixel * stride);
     float buffer[DV_RUN];
     if (!tile->masked) {
-        pixel_run_restore(tile, levels, run, base, step, buffer, dst);
+        pixel_run_restore(tile, marks, run, to->base, to->step, buffer, dst);
     } else if (tile->type == DV_F32) {
-        lean_restore(levels, tile->pixel_stride, run->rows, run->width, base, step, outside, (float *)(void *)at);
+        lean_restore(marks, middle, one, stride, run->rows, run->width, to->base, to->step, to->outside,
+                     (float *)(void *)at);
     } else if (tile->type == DV_BF16) {
-        lean_restore_bf16(levels, tile->pixel_stride, run->rows, run->width, base, step, outside,
+        lean_restore_bf16(marks, middle, one, stride, run->rows, run->width, to->base, to->step, to->outside,
                           (uint16_t *)(void *)at);
     } else {
-        lean_restore(levels, run->width, run->rows, run->width, base, step, outside, buffer);
+        lean_restore(marks, middle, one, run->width, run->rows, run->width, to->base, to->step, to->outside, buffer);
         pixel_run_store(tile, buffer, run, at);
     }
 }
 
-static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, unpacker *u, void *dst) {
+/* f32 or bf16. */
+INLINE void lean_run_add(const dv_tile *tile, const uint16_t *marks, const pixel_run *run,
+                         const lean_levels_of_run *to, const void *addend, void *dst) {
+    const float middle = mark_middle(tile);
+    const int32_t one = tile->masked ? mark_one(tile) : 0;
+    size_t stride = tile->pixel_stride;
+    const void *added = element(tile->type, addend, run->pixel * stride);
+    void *at = element_in(tile->type, dst, run->pixel * stride);
+    (tile->type == DV_F32)
+        ? lean_restore_add(marks, middle, one, stride, run->rows, run->width, to->base, to->step, added, at)
+        : lean_restore_add_bf16(marks, middle, one, stride, run->rows, run->width, to->base, to->step, added, at);
+}
+
+/* What elements outside are decoded as, for each element of a run. */
+static void lean_outside(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, float *outside) {
+    size_t times = repetitions(tile->channels, tile->edges[2]);
+    if (norm)
+        memset(outside, 0, tile->channels * times * sizeof *outside);
+    else if (tile->masked)
+        bf16_to_f32(record->outside, tile->channels, outside);
+    repeat(outside, tile->masked && !norm ? tile->channels : 0, times);
+}
+
+static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, unpacker *u,
+                              void *dst) {
     lean_window seen;
     lean_run run;
     float outside[DV_RUN];
     size_t channels = tile->channels;
     seen.first = seen.end = 0;
-    if (tile->masked)
-        bf16_to_f32(record->outside, channels, outside);
-    repeat(outside, tile->masked ? channels : 0, repetitions(channels, tile->edges[2]));
+    lean_outside(tile, record, norm, outside);
     const size_t most = DV_RUN / channels;
     pixel_run now = pixel_run_first(tile, most);
     do {
         if (now.block < seen.first || now.block >= seen.end)
-            lean_window_decode(tile, now.block, record, &seen);
+            lean_window_decode(tile, now.block, record, norm, &seen);
         size_t at = (now.block - seen.first) * channels;
-        const float *base = lean_values(tile, &now, seen.offset + at, run.offset);
-        const float *step = lean_values(tile, &now, seen.scale + at, run.scale);
-        lean_run_restore(tile, unpacker_take(u, now.rows * now.width), &now, base, step, outside, dst);
+        lean_levels_of_run to = {lean_values(tile, &now, seen.offset + at, run.offset),
+                                 lean_values(tile, &now, seen.scale + at, run.scale), outside};
+        const uint16_t *marks = unpacker_take(u, now.rows * now.width);
+        if (norm && norm->addend)
+            lean_run_add(tile, marks, &now, &to, norm->addend, dst);
+        else
+            lean_run_restore(tile, marks, &now, &to, dst);
     } while (pixel_run_next(tile, &now, most));
 }
 
@@ -379,17 +452,18 @@ static bool lean_encode(const dv_tile *tile, dv_random key, const void *src, con
     return true;
 }
 
-static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
+static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, const dv_lean_norm *norm,
+                        void *dst) {
     unpacker u;
     unpacker_begin(&u, tile, key, record->codes);
     if (tile->layout == DV_NHWC) {
-        lean_decode_codes(tile, record, &u, dst);
+        lean_decode_codes(tile, record, norm, &u, dst);
         return;
     }
     const dv_tile one = lean_channel(tile);
     for (size_t c = 0; c < tile->channels; c++) {
         dv_lean_record part = lean_channel_record(tile, record, c);
-        lean_decode_codes(&one, &part, &u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
+        lean_decode_codes(&one, &part, NULL, &u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
     }
 }
 
@@ -420,19 +494,19 @@ INLINE bool lean_chunk_place(const dv_tile *tile, size_t index, size_t *place) {
 static void lean_mask(const dv_tile *tile, const uint8_t *codes, size_t first, size_t elements, uint8_t *mask) {
     size_t total = tile->channels * dv_tile_pixels(tile), bytes = dv_chunk_bytes(DV_CHUNK, tile->bits);
     for (size_t index = 0; index * DV_CHUNK < total; index++, codes += bytes) {
-        float levels[DV_CHUNK + 8];
+        uint16_t inside[DV_CHUNK + 8];
         size_t now = least(DV_CHUNK, total - index * DV_CHUNK), place;
         bool same = lean_chunk_place(tile, index, &place);
         if (same && tile->bits == 2 && now == DV_CHUNK) {
             lean_mask_chunk(codes, mask + (first + place) / 8);
             continue;
         }
-        unpack_plain(codes, now, tile->bits, levels);
+        unpack_plain(codes, now, tile->bits, inside);
         if (same)
-            (void)bits_encode_f32(levels, now, mask + (first + place) / 8);
+            (void)bits_encode_half(inside, now, UINT16_MAX, mask + (first + place) / 8);
         for (size_t i = 0; !same && i < now; i++) {
             size_t at = index * DV_CHUNK + i;
-            if (levels[i] > 0)
+            if (inside[i] > 0)
                 set_bit(mask, elements, first + at / tile->channels * tile->pixel_stride + at % tile->channels);
         }
     }
