@@ -133,10 +133,11 @@ static void lean_measure(const dv_tile *tile, const void *src, const void *gate,
     }
 }
 
-/* Whether ranges of all blocks have room where the codes will be. */
+/* Whether ranges of all blocks have room where the codes will be. A tile of one channel may be one of many that share
+ * their codes, and has none. */
 static bool lean_has_room(const dv_tile *tile) {
     size_t ranges = dv_tile_blocks(tile) * tile->channels * 2 * sizeof(float);
-    return tile->layout == DV_NHWC && ranges <= dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+    return tile->channels > 1 && ranges <= dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
 }
 
 /* The range of block `block`, or of the channel if they have no room. */
