@@ -212,8 +212,8 @@ static void normalize(norm_trial *t, dv_isa isa, bool add, void *out) {
                          add ? out : NULL};
     memcpy(out, t->src, t->width);
     dv_isa_force(isa);
-    assert_ok(dv_lean_decode_normalized(&t->codec, &t->map, NULL, 0, t->map.images, t->packed, t->bytes, &norm, out,
-                                        &error));
+    assert_ok(
+        dv_lean_decode_normalized(&t->codec, &t->map, NULL, 0, t->map.images, t->packed, t->bytes, &norm, out, &error));
 }
 
 /* What decoding and then normalising gives, but for rounding; what the codec's own mask cuts off is 0. */

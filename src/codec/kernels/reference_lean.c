@@ -110,7 +110,8 @@ bool dv_reference_lean_encode(const dv_tile *tile, dv_random key, const void *sr
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-/* An element whose code is `level` steps above code 0, with or without its dither; `added` is what a norm adds to it. */
+/* An element whose code is `level` steps above code 0, with or without its dither; `added` is what a norm adds to it.
+ */
 static float decoded(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, size_t channel,
                      size_t block, float level, float added) {
     float step, base = base_of(tile, record, channel, block, &step);

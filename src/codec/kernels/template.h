@@ -294,7 +294,7 @@ INLINE void unpack_marks(const uint8_t *restrict src, const uint16_t *restrict r
         for (size_t j = 0; j < bytes; j++) {
             /* shifted to the left alone, which needs no more than 16 bits */
             uint16_t upper = (uint16_t)(src[j] << (16 - (size_t)bits - i * (size_t)bits));
-            uint16_t code = (uint16_t)(upper & (uint16_t)~(dv_fixed_one(bits) - 1));
+            uint16_t code = (uint16_t)(upper & (uint16_t) ~(dv_fixed_one(bits) - 1));
             marks[i * bytes + j] = (uint16_t)(code | (uint16_t)~random[i * bytes + j] >> bits);
         }
 }

@@ -9,9 +9,9 @@
  *     pass 2                                               written
  *
  * Ranges of blocks lie where the codes will be: 8 bytes for each block and channel, which codes of blocks of 8 x 8 have
- * twice over. Where blocks are too small for that they are measured again, by bands, rows of blocks, in the second pass.
- * What a block's elements are measured by is in a window of as many blocks of a band as fit, which is most often all of
- * them.
+ * twice over. Where blocks are too small for that they are measured again, by bands, rows of blocks, in the second
+ * pass. What a block's elements are measured by is in a window of as many blocks of a band as fit, which is most often
+ * all of them.
  *
  * A channel of a map with channels first is a tile of one channel with channels last: it is done so, one after the
  * other, and all share one stream of codes. */
@@ -89,11 +89,11 @@ INLINE void lean_add_pixels(dv_type type, lean_columns *all, lean_range range, c
         lean_add_items(type, all, range, element(type, x, done * stride), element(type, gate, done * stride), stride,
                        DV_GROUP, count, masked);
     for (; items - done >= 2; done += 2)
-        lean_add_items(type, all, range, element(type, x, done * stride), element(type, gate, done * stride), stride,
-                       2, count, masked);
+        lean_add_items(type, all, range, element(type, x, done * stride), element(type, gate, done * stride), stride, 2,
+                       count, masked);
     if (done < items)
-        lean_add_items(type, all, range, element(type, x, done * stride), element(type, gate, done * stride), stride,
-                       1, count, masked);
+        lean_add_items(type, all, range, element(type, x, done * stride), element(type, gate, done * stride), stride, 1,
+                       count, masked);
 }
 
 LOOP void lean_add_f32(lean_columns *all, lean_range range, const float *x, const float *gate, size_t stride,
@@ -476,8 +476,8 @@ INLINE void lean_run_restore(const dv_tile *tile, const uint16_t *marks, const p
 }
 
 /* f32 or bf16. */
-INLINE void lean_run_add(const dv_tile *tile, const uint16_t *marks, const pixel_run *run,
-                         const lean_levels_of_run *to, const void *addend, void *dst) {
+INLINE void lean_run_add(const dv_tile *tile, const uint16_t *marks, const pixel_run *run, const lean_levels_of_run *to,
+                         const void *addend, void *dst) {
     const float middle = mark_middle(tile);
     const int32_t one = tile->masked ? mark_one(tile) : 0;
     size_t stride = tile->pixel_stride;
