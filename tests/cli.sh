@@ -63,7 +63,7 @@ fails 2 "codec: 'b.npy' is one argument too many: see 'division codec --help'"
 run info now
 fails 2 "info: 'now' is one argument too many: see 'division info --help'"
 run codec synthetic --metod exact
-fails 2 "--metod: no such option: did you mean method?"
+fails 2 "--metod: no such option: did you mean --method?"
 run codec synthetic -x
 fails 2 "--x: no such option: see --help for those there are"
 run codec synthetic --seed

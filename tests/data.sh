@@ -17,7 +17,10 @@ fails 2 'data lmdb: give the folder of images and one for the files: SRC DEST'
 run lmdb --verify one two
 fails 2 'data lmdb: --verify takes the folder of the files alone'
 run lmdb missing made
-fails_like 1 '*missing/train: No such file or directory: images are to be in train/CLASS/ and val/CLASS/'
+fails_like 1 '*missing: No such file or directory: images are to be in CLASS/, or in train/CLASS/ and val/CLASS/'
+mkdir no-classes && touch no-classes/a.jpg
+run show folder:no-classes
+fails 1 'no-classes has no folders: put the images of each class into one of their own, no-classes/CLASS/'
 run fetch mnist here
 fails 2 "data fetch: 'mnist' is none that can be fetched: give cifar10 or cifar100"
 run show nothing:here

@@ -86,7 +86,7 @@ run resnet18_cifar11
 fails 2 "there is no recipe 'resnet18_cifar11': did you mean resnet18_cifar10?"
 # Data that is not there: how to get it.
 run resnet18_cifar10
-fails_like 1 "could not read data/cifar10/*: No such file or directory: give the folder with the binary version of cifar10, which 'division data fetch cifar10 FOLDER' brings"
+fails_like 1 "could not read data/cifar10/*: No such file or directory: give the folder with the binary version of cifar10, or fetch it: 'division data fetch cifar10 data/cifar10'"
 [[ ! -e runs ]] || complain "expected to leave nothing"
 few=(--data synthetic:side=32,train=8,test=4 --batch 4 --accumulate 1 --lr 0.001 --steps 1)
 run resnet20_cifar10_short "${few[@]}"

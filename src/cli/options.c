@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 28, LONGEST_NAME = 32 };
+enum { HELP_COLUMN = 28, LONGEST_NAME = 32, MOST_OPTIONS = 128 };
 
 static size_t count_options(const dv_option *options) {
     size_t count = 0;
@@ -116,6 +116,18 @@ static int wants_help(int argc, char **argv) {
     return 0;
 }
 
+/* Names the nearest option as it is written on a command line. */
+static dv_status unknown_option(const cli_usage *usage, size_t count, const char *name, dv_error *error) {
+    const char *names[MOST_OPTIONS];
+    count = count < MOST_OPTIONS ? count : MOST_OPTIONS;
+    for (size_t i = 0; i < count; i++)
+        names[i] = usage->options[i].name;
+    const char *nearest = dv_nearest(name, names, count);
+    if (nearest == NULL)
+        return dv_option_unknown(usage->options, count, name, error);
+    return cli_error(error, DV_ERROR_OPTION, "%s: no such option: did you mean --%s?", name, nearest);
+}
+
 /* Reads the option at argv[*index], and its value if that is the next argument; leaves the index at the last
  * one read. */
 static dv_status parse_option(const cli_usage *usage, int argc, char **argv, int *index, dv_error *error) {
@@ -129,7 +141,7 @@ static dv_status parse_option(const cli_usage *usage, int argc, char **argv, int
     if (option == NULL) {
         char shown[LONGEST_NAME + 1];
         snprintf(shown, sizeof shown, "%.*s", length < LONGEST_NAME ? (int)length : LONGEST_NAME, name);
-        return dv_option_unknown(usage->options, count, shown, error);
+        return unknown_option(usage, count, shown, error);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (value == NULL && option->kind != DV_OPTION_FLAG && *index + 1 < argc)

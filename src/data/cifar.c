@@ -140,11 +140,10 @@ static dv_status open_source(const form *of, const char *folder, const char *nam
     made->descriptor = open(made->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
     if (made->descriptor >= 0)
         return DV_OK;
-    return dv_fail(
-        error, DV_ERROR_IO,
-        "could not read %s: %s: give the folder with the binary version of %s, which 'division data fetch %s FOLDER' "
-        "brings",
-        dv_file_shown(made->path), strerror(errno), of->kind->name, of->kind->name);
+    return dv_fail(error, DV_ERROR_IO,
+                   "could not read %s: %s: give the folder with the binary version of %s, or fetch it: 'division data "
+                   "fetch %s %s'",
+                   dv_file_shown(made->path), strerror(errno), of->kind->name, of->kind->name, dv_file_shown(folder));
 }
 
 /* Records of a file, which must be whole. */

@@ -87,7 +87,7 @@ static dv_status list(const char *path, int (*filter)(const struct dirent *), st
     if (*count >= 0)
         return DV_OK;
     return dv_fail(error, DV_ERROR_IO,
-                   "could not read the folder %s: %s: images are to be in train/CLASS/ and val/CLASS/",
+                   "could not read the folder %s: %s: images are to be in CLASS/, or in train/CLASS/ and val/CLASS/",
                    dv_file_shown(path), strerror(errno));
 }
 
@@ -433,8 +433,22 @@ static bool find_places(folder *data, const dv_dataset_options *options) {
     return held;
 }
 
+/* Says what is wrong with a folder that has neither classes nor splits. */
+static dv_status check_root(const folder *data, dv_error *error) {
+    struct dirent **entries;
+    int count;
+    DV_TRY(list(data->root, is_shown, &entries, &count, error));
+    free_entries(entries, count);
+    if (has_folders(data->root))
+        return DV_OK;
+    return dv_fail(error, DV_ERROR_FORMAT,
+                   "%s has no folders: put the images of each class into one of their own, %s/CLASS/",
+                   dv_file_shown(data->root), dv_file_shown(data->root));
+}
+
 static dv_status fill(folder *data, const dv_dataset_options *options, dv_error *error) {
     bool held = find_places(data, options);
+    DV_TRY(check_root(data, error));
     DV_TRY(find_classes(data, error));
     if (!held)
         DV_TRY(check_test_classes(data, error));

@@ -3,6 +3,8 @@
 
 #include "base/status.h"
 
+#include <division/tools/option.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -95,16 +97,24 @@ const dv_model *dv_model_at(size_t index) {
     return index < MODEL_COUNT ? &entries[index].model : NULL;
 }
 
+static dv_status fail_unknown(const char *name, dv_error *error) {
+    const char *names[MODEL_COUNT];
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        names[i] = entries[i].model.name;
+    const char *nearest = dv_nearest(name, names, MODEL_COUNT);
+    if (nearest != NULL)
+        return dv_fail(error, DV_ERROR_OPTION,
+                       "unknown model \"%.40s\": did you mean %s? 'division models' lists what there is", name, nearest);
+    return dv_fail(error, DV_ERROR_OPTION, "unknown model \"%.40s\": 'division models' lists what there is", name);
+}
+
 static dv_status find(const char *name, const dv_model_entry **entry, dv_error *error) {
-    char known[DV_ERROR_TEXT_BYTES] = "";
-    for (size_t i = 0; i < MODEL_COUNT; i++) {
+    for (size_t i = 0; i < MODEL_COUNT; i++)
         if (strcmp(entries[i].model.name, name) == 0) {
             *entry = &entries[i];
             return DV_OK;
         }
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", entries[i].model.name);
-    }
-    return dv_fail(error, DV_ERROR_OPTION, "unknown model \"%.40s\": there are %s", name, known);
+    return fail_unknown(name, error);
 }
 
 dv_status dv_model_find(const char *name, const dv_model **model, dv_error *error) {
