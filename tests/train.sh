@@ -135,7 +135,9 @@ fails 2 "--batch: '0' is not what it takes: give a whole number from 1 to 104857
 run --epochs 0
 fails 2 "--epochs: '0' is not what it takes: give a whole number from 1 to 100000"
 run --model resnet21
-[[ $code == 2 && $messages == 'division: unknown model "resnet21"'*resnet20* ]] || complain "expected a message on resnet21"
+[[ $code == 2 && $messages == 'division: unknown model "resnet21"'*'did you mean resnet20?'*'division models'* ]] || complain "expected a message on resnet21"
+run --model vgg16
+fails 2 "unknown model \"vgg16\": 'division models' lists what there is"
 run --method nothing
 [[ $code == 2 && $messages == division:*nothing*division* ]] || complain "expected a message on the method"
 run --method division:recompute=convolutions
@@ -154,14 +156,19 @@ fails 2 "--batch: 33: the data has 32 images: give at most as many; 8 would do"
 run --model resnet20 --data synthetic:side=8,train=32,test=8 --epochs 1 --out small
 prints 'planned *
 batches are of 8 images and not of 128: the data has 32 (--batch)
+the rate is 0.00625 and not 0.1, for batches that are smaller (--lr)
 *'
-holds small/config.json '*"batch": 8, *'
+holds small/config.json '*"batch": 8, *"lr": 0.00625, *'
 run --resume small --epochs 2
 prints '*goes on after step 4; *'
 [[ $output != *'batches are of'* ]] || complain "expected the batch of before"
 run --model resnet20 --data synthetic:side=8,train=3,test=8 --epochs 1 --out smallest --quiet
 prints ''
 holds smallest/config.json '*"batch": 2, *'
+run --model resnet20 --data synthetic:side=8,train=32,test=8 --epochs 1 --lr 0.1 --out small-batch
+prints '*batches are of 8 images*'
+[[ $output != *'the rate is'* ]] || complain "expected the rate that was given"
+holds small-batch/config.json '*"batch": 8, *"lr": 0.1, *'
 run "${tiny[@]}" --data synthetic:train=32 --accumulate 5
 [[ $code == 2 && $messages == 'division: accumulate: 5: an epoch has 4 batches: use at most as many' ]] || complain "expected a message on accumulate"
 run --schedule quadratic

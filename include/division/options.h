@@ -77,8 +77,9 @@ typedef struct dv_chosen {
  * DV_ERROR_OPTION with the least that would do, where it is too little. */
 DV_API dv_status dv_options_choose(dv_options *options, const dv_dataset *data, dv_chosen *chosen, dv_error *error);
 
-/* Makes the default batch smaller for data of fewer images; one that was set, and is larger than the data, is an error.
- * Planning for data begins with this, as dv_training_new does. */
+/* Makes the default batch smaller for data of fewer images, and the default rate by as much: that is for 128 images,
+ * and a step of two goes astray with it. A batch that was set, and is larger than the data, is an error. Planning for
+ * data begins with this, as dv_training_new does. */
 DV_API dv_status dv_options_fit_batch(dv_options *options, const dv_dataset_shape *shape, dv_error *error);
 
 /* For plans of a caller's own network: sets what the options ask of any plan of theirs, that is method, spilling,

@@ -152,6 +152,7 @@ typedef struct dv_options {
     int batch_given;          /* it was set as text, and is not the default: dv_options_fit_batch. Not in the table */
     int batch_auto;           /* with `memory`: it may be made smaller, and `accumulate` larger. Not in the table */
     size_t batch_said;        /* the last number that `batch` was set to as text. Not in the table */
+    int rate_given;           /* the rate of `schedule` was set as text. Not in the table */
     size_t side, classes;     /* of the images made, up to 1024, and of the network; 0: the data's */
     size_t threads;           /* 0: as many as OpenMP uses */
     dv_dataset_options split; /* of data without images to test with: 0.1 of it, chosen with seed 1 */

@@ -73,15 +73,17 @@ void train_screen_folder(train_screen *screen, const train_settings *settings) {
 }
 
 void train_screen_batch(train_screen *screen, const train_settings *settings, const dv_training *training) {
-    const dv_options *options = dv_training_options(training);
-    size_t batch = options->batch;
-    if (settings->options.batch_auto && dv_training_chosen(training) != NULL)
+    const dv_options *made = dv_training_options(training), *asked = &settings->options;
+    if (asked->batch_auto && dv_training_chosen(training) != NULL)
         cli_live_print(&screen->line,
-                       "batches are of %zu images, and a step of %zu: %zu images, as before (--batch auto)", batch,
-                       options->accumulate, batch * options->accumulate);
-    else if (batch != settings->options.batch)
-        cli_live_print(&screen->line, "batches are of %zu images and not of %zu: the data has %zu (--batch)", batch,
-                       settings->options.batch, dv_dataset_describe(dv_training_data(training)).images[DV_TRAIN]);
+                       "batches are of %zu images, and a step of %zu: %zu images, as before (--batch auto)",
+                       made->batch, made->accumulate, made->batch * made->accumulate);
+    else if (made->batch != asked->batch)
+        cli_live_print(&screen->line, "batches are of %zu images and not of %zu: the data has %zu (--batch)",
+                       made->batch, asked->batch, dv_dataset_describe(dv_training_data(training)).images[DV_TRAIN]);
+    if (made->schedule.rate != asked->schedule.rate)
+        cli_live_print(&screen->line, "the rate is %.3g and not %.3g, for batches that are smaller (--lr)",
+                       made->schedule.rate, asked->schedule.rate);
 }
 
 void train_screen_data(train_screen *screen, const dv_training *training) {

@@ -104,7 +104,8 @@ static dv_status fail_unknown(const char *name, dv_error *error) {
     const char *nearest = dv_nearest(name, names, MODEL_COUNT);
     if (nearest != NULL)
         return dv_fail(error, DV_ERROR_OPTION,
-                       "unknown model \"%.40s\": did you mean %s? 'division models' lists what there is", name, nearest);
+                       "unknown model \"%.40s\": did you mean %s? 'division models' lists what there is", name,
+                       nearest);
     return dv_fail(error, DV_ERROR_OPTION, "unknown model \"%.40s\": 'division models' lists what there is", name);
 }
 

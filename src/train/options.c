@@ -42,6 +42,14 @@ static dv_status accept_batch(const char *text, void *values, dv_error *error) {
     return DV_OK;
 }
 
+/* A rate that was asked for is not made smaller along with the default batch. */
+static dv_status accept_rate(const char *text, void *values, dv_error *error) {
+    (void)text;
+    (void)error;
+    ((dv_options *)values)->rate_given = 1;
+    return DV_OK;
+}
+
 /* What an earlier schedule left of `factor` and `every` does not count; rates and warm-up are options of their own. */
 static dv_status accept_schedule(const char *text, void *values, dv_error *error) {
     dv_options *options = values;
@@ -123,7 +131,7 @@ static const dv_option rows[] = {
     {"patience", "N", "stop after so many epochs without a better test; 0 for never", COUNT(patience, 0, 100000),
      .preset = "0"},
     {"steps", "N", "stop after so many steps; 0 for never", DV_UNSIGNED_AT(dv_options, steps), .preset = "0"},
-    {"lr", "RATE", "learning rate", NUMBER(schedule.rate, 0, 1000), .preset = "0.1"},
+    {"lr", "RATE", "learning rate", NUMBER(schedule.rate, 0, 1000), .preset = "0.1", .accept = accept_rate},
     {"schedule", "SCHEDULE", "how the rate goes down", COPY(schedule_text), .preset = "cosine",
      .accept = accept_schedule},
     {"lr-min", "RATE", "which cosine, linear and exponential schedules end with", NUMBER(schedule.minimum, 0, 1000),
@@ -186,7 +194,7 @@ dv_options dv_options_default(void) {
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].preset != NULL)
             (void)dv_option_set(&rows[i], &options, rows[i].preset, NULL);
-    options.batch_given = 0;
+    options.batch_given = options.rate_given = 0;
     return options;
 }
 

@@ -14,6 +14,13 @@ static size_t small_batch(size_t images) {
     return dv_smaller(batch, images);
 }
 
+static void make_batch_smaller(dv_options *options, size_t batch) {
+    const dv_options usual = dv_options_default();
+    if (!options->rate_given && options->schedule.rate == usual.schedule.rate)
+        options->schedule.rate *= (double)batch / (double)options->batch;
+    options->batch = batch;
+}
+
 dv_status dv_options_fit_batch(dv_options *options, const dv_dataset_shape *shape, dv_error *error) {
     DV_NEED(options);
     DV_NEED(shape);
@@ -24,7 +31,7 @@ dv_status dv_options_fit_batch(dv_options *options, const dv_dataset_shape *shap
         return dv_fail(error, DV_ERROR_OPTION,
                        "--batch: %zu: the data has %zu images: give at most as many; %zu would do", options->batch,
                        images, fitting);
-    options->batch = fitting;
+    make_batch_smaller(options, fitting);
     return DV_OK;
 }
 
