@@ -6,15 +6,15 @@ source "$DV_SOURCE_DIR/tests/calls.bash"
 "$DV_PROGRAM" train --data synthetic:side=16,train=16,test=8 --batch 8 --epochs 1 --quiet --average 0.9 --out run || exit 1
 subcommand=(export)
 run run model.onnx
-prints ''
+repeats 'model.onnx: resnet20, 10 classes, images of 3 x 16 x 16'
 run run folded.onnx --fold
-prints ''
+repeats 'folded.onnx: resnet20, 10 classes, images of 3 x 16 x 16, batch norms folded'
 (($(stat -c %s folded.onnx) < $(stat -c %s model.onnx))) || complain "expected fewer arrays of a folded network"
 for word in images logits Conv Gemm conv1.weight class_names 'striped disc' normalise; do
     grep -qa "$word" model.onnx || complain "expected $word in the file"
 done
 run run/last.safetensors weights.safetensors
-prints ''
+repeats 'weights.safetensors: resnet20, 10 classes, images of 3 x 16 x 16'
 ! grep -qa 'optimizer\.\|average\.' weights.safetensors || complain "expected weights alone"
 subcommand=()
 run eval run/last.safetensors --json

@@ -66,8 +66,8 @@ static void test_broken(void **state) {
     dv_dataset *data = NULL;
     const char *set = name(state, text);
     assert_fails(dv_dataset_open("folder", &data, &error), DV_ERROR_OPTION, "folder:DIR");
-    assert_fails(dv_dataset_open("folder:/no/such", &data, &error), DV_ERROR_IO, "/no/such/train: No such file");
-    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_IO, "train: No such file");
+    assert_fails(dv_dataset_open("folder:/no/such", &data, &error), DV_ERROR_IO, "/no/such: No such file");
+    assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "has no folders: put the images");
     make(state, "train");
     assert_fails(dv_dataset_open(set, &data, &error), DV_ERROR_FORMAT, "train has no folders");
     put(state, "train/stray.jpg", 20, 1);

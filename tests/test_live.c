@@ -145,6 +145,10 @@ static void lines_that_stay_are_folded(void **state) {
         {"planned 9.5 MB: parameters 1 MB, gradients 1 MB",
          "planned 9.5 MB:\r\n  parameters 1 MB,\r\n  gradients 1 MB\r\n"},
         {"no field and no comma, but many words in a row", "no field and no comma,\r\n  but many words in a row\r\n"},
+        {"run 'division a b' and then c", "run 'division a b' and then c\r\n"},
+        {"a word or two 'division train --resume'", "a word or two\r\n  'division train --resume'\r\n"},
+        {"of the batch's 12 or of a user's 34", "of the batch's 12 or of a\r\n  user's 34\r\n"},
+        {"'division train --resume runs/first'", "'division train --resume\r\n  runs/first'\r\n"},
         {"abcdefghijklmnopqrstuvwxyzabcdefghijkl", "abcdefghijklmnopqrstuvwxyzabc\r\n  defghijkl\r\n"},
         {"\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303"
          "\244\303\244",
@@ -162,6 +166,17 @@ static void lines_that_stay_are_folded(void **state) {
         assert_string_equal(s.text, cases[i].expected);
         assert_true(s.widest < 30);
     }
+}
+
+static void messages_are_folded(void **state) {
+    (void)state;
+    static screen s;
+    if (begin(&s, 30)) {
+        cli_fail("interrupted after step 6: '%s' goes on", "division train r");
+        _exit(0);
+    }
+    assert_int_equal(end(&s), 0);
+    assert_string_equal(s.text, "division: interrupted after\r\n  step 6: 'division train r'\r\n  goes on\r\n");
 }
 
 /* ---- the program --------------------------------------------------------------------------- */
@@ -195,9 +210,8 @@ static void the_program_fits_and_answers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_left_out),
-        cmocka_unit_test(a_change_of_size_is_followed),
-        cmocka_unit_test(lines_that_stay_are_folded),
+        cmocka_unit_test(fields_are_left_out),          cmocka_unit_test(a_change_of_size_is_followed),
+        cmocka_unit_test(lines_that_stay_are_folded),   cmocka_unit_test(messages_are_folded),
         cmocka_unit_test(the_program_fits_and_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

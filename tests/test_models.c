@@ -91,10 +91,12 @@ static void initialisations_are_as_published(void **state) {
     assert_true(fabs(initialisation("resnet18_cifar") * 64 * 9 - 1.0 / 3) < 0.01);
 }
 
-static void an_unknown_model_is_an_error_that_names_the_others(void **state) {
+static void an_unknown_model_is_an_error_that_names_the_nearest(void **state) {
     (void)state;
     dv_graph *graph;
-    assert_fails(dv_model_build("resnet19", DV_F32, 1, 0, 0, &graph, &error), DV_ERROR_OPTION, "densenet121");
+    assert_fails(dv_model_build("resnet19", DV_F32, 1, 0, 0, &graph, &error), DV_ERROR_OPTION,
+                 "did you mean resnet18?");
+    assert_fails(dv_model_build("vgg16", DV_F32, 1, 0, 0, &graph, &error), DV_ERROR_OPTION, "division models");
 }
 
 int main(void) {
@@ -102,7 +104,7 @@ int main(void) {
         cmocka_unit_test(parameters_are_as_published),
         cmocka_unit_test(names_are_torchvisions),
         cmocka_unit_test(initialisations_are_as_published),
-        cmocka_unit_test(an_unknown_model_is_an_error_that_names_the_others),
+        cmocka_unit_test(an_unknown_model_is_an_error_that_names_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

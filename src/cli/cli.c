@@ -1,5 +1,6 @@
 /* What the commands share: messages, interruption, the end of output, and finding a command in a table. */
 #include "cli.h"
+#include "live.h"
 #include "manual.h"
 
 #include "options.h"
@@ -12,17 +13,15 @@
 
 enum { LABEL_WIDTH = 18, MAX_COMMANDS = 32, LINE_BYTES = 8192 };
 
-/* Prints a text with a line's end; what came from files in it may hold anything. */
-static void print_line(FILE *stream, const char *format, va_list arguments) {
-    char text[LINE_BYTES];
-    vsnprintf(text, sizeof text, format, arguments);
-    fprintf(stream, "%s\n", dv_printable(text));
-}
-
+/* Messages go on where a terminal's line ends; what came from files in them may hold anything. */
 static void print_message(const char *format, va_list arguments) {
+    static const char front[] = "division: ";
+    char text[LINE_BYTES];
+    size_t used = sizeof front - 1;
+    memcpy(text, front, sizeof front);
+    vsnprintf(text + used, sizeof text - used, format, arguments);
     cli_flush(); /* so that the two come in order where they go to the same place */
-    fputs("division: ", stderr);
-    print_line(stderr, format, arguments);
+    cli_print_folded(stderr, dv_printable(text));
 }
 
 int cli_fail(const char *format, ...) {
@@ -134,11 +133,12 @@ int cli_finish(void) {
 }
 
 void cli_line(const char *label, const char *format, ...) {
+    char text[LINE_BYTES];
     va_list arguments;
-    printf("%-*s", LABEL_WIDTH, label);
     va_start(arguments, format);
-    print_line(stdout, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    printf("%-*s%s\n", LABEL_WIDTH, label, dv_printable(text));
 }
 
 void cli_describe(const cli_section *sections, char *text, size_t bytes) {

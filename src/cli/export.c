@@ -84,6 +84,15 @@ static dv_status write_form(const exported *e, dv_error *error) {
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+/* What others have to know who use the file. */
+static void tell(const exported *e) {
+    dv_predictor_description d = dv_predictor_describe(e->predictor);
+    char name[DV_PATH_BYTES];
+    snprintf(name, sizeof name, "%s", e->chosen->to);
+    printf("%s: %s, %zu classes, images of 3 x %zu x %zu%s\n", dv_printable(name), d.model, d.classes, d.side, d.side,
+           e->chosen->fold ? ", batch norms folded" : "");
+}
+
 static dv_status export_from(exported *e, const dv_checkpoint *checkpoint, dv_error *error) {
     dv_predictor_options options = dv_predictor_options_default();
     int differences = 0;
@@ -98,6 +107,8 @@ static dv_status export_from(exported *e, const dv_checkpoint *checkpoint, dv_er
         return status;
     fill_notes(e, checkpoint);
     status = write_form(e, error);
+    if (status == DV_OK)
+        tell(e);
     dv_predictor_close(e->predictor);
     return status;
 }

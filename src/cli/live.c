@@ -4,7 +4,9 @@
 
 #include "cli.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +36,12 @@ int cli_live_due(const cli_live *line) {
 
 /* ---- width --------------------------------------------------------------------------------- */
 
+/* Of stdout, or of stderr where that alone is a terminal. */
 static size_t columns_of_terminal(void) {
     struct winsize size;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0)
+        return size.ws_col;
+    return 0;
 }
 
 static size_t columns_of_environment(void) {
@@ -104,13 +109,24 @@ void cli_live_wipe(cli_live *line) {
 
 /* ---- lines that stay ----------------------------------------------------------------------- */
 
+/* Whether the place is inside of 'quoted words', as commands are; not behind the apostrophe of a genitive. */
+static bool is_quoted(const char *text, size_t at) {
+    bool quoted = false;
+    for (size_t i = 0; i < at; i++)
+        if (text[i] == '\'')
+            quoted = quoted ? isalnum((unsigned char)text[i + 1]) : i == 0 || text[i - 1] == ' ';
+    return quoted;
+}
+
 /* How good a place the space at `at` is to fold a line; 0: it is none. */
 static int quality_of_fold(const char *text, size_t at) {
     if (at == 0 || text[at] != ' ')
         return 0;
     if (text[at - 1] == ' ')
-        return 3;
-    return strchr(",;:", text[at - 1]) != NULL ? 2 : 1;
+        return 4;
+    if (is_quoted(text, at))
+        return 1;
+    return strchr(",;:", text[at - 1]) != NULL ? 3 : 2;
 }
 
 /* The last place among the best ones that leave at most so many bytes in front of them, and not too few. */
@@ -125,16 +141,20 @@ static size_t find_fold(const char *text, size_t most) {
     return place;
 }
 
-static void print_folded(const char *text, size_t most) {
+static void print_folded(FILE *stream, const char *text, size_t most) {
     while (strlen(text) > most) {
         size_t length = find_fold(text, most), shown = length;
         while (shown > 1 && text[shown - 1] == ' ')
             shown--;
-        printf("%.*s\n%s", (int)shown, text, INDENTATION);
+        fprintf(stream, "%.*s\n%s", (int)shown, text, INDENTATION);
         text += length + strspn(text + length, " ");
         most = room() - (sizeof INDENTATION - 1);
     }
-    printf("%s\n", text);
+    fprintf(stream, "%s\n", text);
+}
+
+void cli_print_folded(FILE *stream, const char *text) {
+    print_folded(stream, text, isatty(fileno(stream)) ? room() : strlen(text));
 }
 
 void cli_live_print(cli_live *line, const char *format, ...) {
@@ -146,6 +166,6 @@ void cli_live_print(cli_live *line, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    print_folded(text, line->live ? room() : sizeof text);
+    print_folded(stdout, text, line->live ? room() : sizeof text);
     cli_flush();
 }

@@ -29,8 +29,12 @@ void cli_live_wipe(cli_live *line);
  * width: between fields if it has some, else behind a comma, else between words. */
 void cli_live_print(cli_live *line, const char *format, ...) DV_PRINTF(2, 3);
 
-/* Columns of the terminal that stdout is: what the terminal says now, or less where COLUMNS says less; 80 where neither
- * says anything. */
+/* Prints a text and the end of its line; on a terminal it is folded likewise, and not in a quoted command if it can be
+ * helped: what is quoted may be copied. */
+void cli_print_folded(FILE *stream, const char *text);
+
+/* Columns of the terminal that stdout is, or stderr: what the terminal says now, or less where COLUMNS says less; 80
+ * where neither says anything. */
 size_t cli_live_columns(void);
 
 #endif

@@ -194,6 +194,15 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
     }
 }
 
+/* What the process took beyond the sum: libraries load code and start threads in the first steps. */
+static void print_beyond(train_screen *screen, size_t sum) {
+    size_t peak = dv_memory_peak();
+    char more[CLI_BYTES_TEXT];
+    if (peak > sum)
+        cli_live_print(&screen->line, "%s more than the sum: code and threads of libraries, which came later",
+                       cli_bytes_text((double)(peak - sum), more));
+}
+
 void train_screen_end(train_screen *screen, const dv_training *training) {
     dv_plan_summary plan = dv_plan_totals(dv_training_plan(training));
     double best = dv_training_state(training)->best_top1;
@@ -209,4 +218,5 @@ void train_screen_end(train_screen *screen, const dv_training *training) {
                    cli_bytes_text((double)bytes, planned), cli_bytes_text((double)plan.activations, activations),
                    cli_bytes_text((double)program, own), cli_bytes_text((double)(bytes + program), sum),
                    cli_bytes_text((double)dv_memory_peak(), peak));
+    print_beyond(screen, bytes + program);
 }

@@ -8,6 +8,7 @@
 #include <division/tools/report.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,13 +43,13 @@ static void draw_curve(dv_drawing *drawing, const dv_field *field, const dv_rate
 }
 
 static void draw_suggestion(dv_drawing *drawing, const dv_field *field, double rate) {
-    char words[DV_UNIT_TEXT];
+    char words[DV_UNIT_TEXT], label[DV_UNIT_TEXT + sizeof "suggested: "];
     if (isnan(rate) || rate < field->x.low)
         return;
     double x = dv_axis_at(&field->x, rate);
     dv_draw_line(drawing, x, field->top, x, field->bottom, "reference");
-    dv_draw_words(drawing, (dv_words){.x = x + 4, .y = field->top + DV_LETTERS, .look = "small"},
-                  dv_digits_text(rate, 2, words));
+    snprintf(label, sizeof label, "suggested: %s", dv_digits_text(rate, 2, words));
+    dv_draw_words(drawing, (dv_words){.x = x + 4, .y = field->top + DV_LETTERS, .look = "small"}, label);
 }
 
 dv_status dv_report_rates_svg(const dv_rate_point *points, const dv_rate_found *found, const char *title,
@@ -60,7 +61,8 @@ dv_status dv_report_rates_svg(const dv_rate_point *points, const dv_rate_found *
     DV_NEED(title);
     DV_NEED(path);
     dv_field field = field_of(points, found->points);
-    drawing.height = dv_draw_field(&drawing, &field, title, HEIGHT, "loss", "learning rate") + 4;
+    drawing.height =
+        dv_draw_field(&drawing, &field, title, HEIGHT, "loss, smoothed; dashed: of each step", "learning rate") + 4;
     draw_curve(&drawing, &field, points, found->points, false);
     draw_curve(&drawing, &field, points, found->points, true);
     draw_suggestion(&drawing, &field, found->suggested);
