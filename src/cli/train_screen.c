@@ -194,12 +194,12 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
     }
 }
 
-/* What the process took beyond the sum: libraries load code and start threads in the first steps. */
+/* What the process took beyond the sum: program and libraries load code and allocate in the first steps. */
 static void print_beyond(train_screen *screen, size_t sum) {
     size_t peak = dv_memory_peak();
     char more[CLI_BYTES_TEXT];
     if (peak > sum)
-        cli_live_print(&screen->line, "%s more than the sum: code and threads of libraries, which came later",
+        cli_live_print(&screen->line, "%s more than the sum: what program and libraries took after that",
                        cli_bytes_text((double)(peak - sum), more));
 }
 
