@@ -179,6 +179,24 @@ static void messages_are_folded(void **state) {
     assert_string_equal(s.text, "division: interrupted after\r\n  step 6: 'division train r'\r\n  goes on\r\n");
 }
 
+static void help_is_folded(void **state) {
+    (void)state;
+    static screen s;
+    if (begin(&s, 40)) {
+        cli_print_hanging(stdout, "  --lr RATE  the rate, as it is at first, before a schedule", 13);
+        cli_print_paragraphs("A sentence that is longer than the forty columns of this terminal, and\n"
+                             "goes on.\n\nA list:\n  indented words that are folded below theirs\n");
+        fflush(stdout);
+        _exit(0);
+    }
+    assert_int_equal(end(&s), 0);
+    assert_string_equal(s.text,
+                        "  --lr RATE  the rate, as it is at\r\n             first, before a schedule\r\n"
+                        "A sentence that is longer than the\r\nforty columns of this terminal, and\r\ngoes on.\r\n\r\n"
+                        "A list:\r\n  indented words that are folded below\r\n  theirs\r\n");
+    assert_true(s.widest < 40);
+}
+
 /* ---- the program --------------------------------------------------------------------------- */
 
 /* A training that would take hours, in a terminal. */
@@ -210,8 +228,11 @@ static void the_program_fits_and_answers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_left_out),          cmocka_unit_test(a_change_of_size_is_followed),
-        cmocka_unit_test(lines_that_stay_are_folded),   cmocka_unit_test(messages_are_folded),
+        cmocka_unit_test(fields_are_left_out),
+        cmocka_unit_test(a_change_of_size_is_followed),
+        cmocka_unit_test(lines_that_stay_are_folded),
+        cmocka_unit_test(messages_are_folded),
+        cmocka_unit_test(help_is_folded),
         cmocka_unit_test(the_program_fits_and_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

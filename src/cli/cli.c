@@ -221,7 +221,9 @@ void cli_list_commands(const cli_command *commands) {
 static int print_group(const cli_group *group) {
     if (cli_manual_group(group))
         return CLI_SUCCESS;
-    printf("Usage: division %s %s [options]\n\n%s\n%s:\n", group->name, group->operand, group->summary, group->title);
+    printf("Usage: division %s %s [options]\n\n", group->name, group->operand);
+    cli_print_paragraphs(group->summary);
+    printf("\n%s:\n", group->title);
     cli_list_commands(group->commands);
     return cli_finish();
 }

@@ -18,7 +18,12 @@ enum { USUAL_COLUMNS = 80, FEWEST_COLUMNS = 8, MOST_COLUMNS = 4096, LINE_BYTES =
 
 static const double LIVE_SECONDS = 0.1, PLAIN_SECONDS = 60;
 
-static const char INDENTATION[] = "  "; /* of what was folded */
+enum {
+    INDENTATION = 2,    /* of what was folded */
+    LEAST_TEXT = 20,    /* columns behind a larger one */
+    FULL_LINE = 60,     /* of a text in lines: a shorter one ends its paragraph */
+    LONGEST_LINE = 256, /* of such a text */
+};
 
 static double now(void) {
     struct timespec time;
@@ -118,43 +123,75 @@ static bool is_quoted(const char *text, size_t at) {
     return quoted;
 }
 
+/* What a line consists of: fields and lists, best folded between them, or sentences. */
+typedef enum { FIELDS, SENTENCES } content;
+
 /* How good a place the space at `at` is to fold a line; 0: it is none. */
-static int quality_of_fold(const char *text, size_t at) {
+static int quality_of_fold(content of, const char *text, size_t at) {
     if (at == 0 || text[at] != ' ')
         return 0;
-    if (text[at - 1] == ' ')
+    if (of == FIELDS && text[at - 1] == ' ')
         return 4;
     if (is_quoted(text, at))
         return 1;
-    return strchr(",;:", text[at - 1]) != NULL ? 3 : 2;
+    return of == FIELDS && strchr(",;:", text[at - 1]) != NULL ? 3 : 2;
 }
 
 /* The last place among the best ones that leave at most so many bytes in front of them, and not too few. */
-static size_t find_fold(const char *text, size_t most) {
+static size_t find_fold(content of, const char *text, size_t least, size_t most) {
     size_t place = whole_characters(text, most);
     int best = 0;
-    for (size_t i = most; i > most / 3; i--)
-        if (quality_of_fold(text, i) > best) {
-            best = quality_of_fold(text, i);
+    for (size_t i = most; i > least; i--)
+        if (quality_of_fold(of, text, i) > best) {
+            best = quality_of_fold(of, text, i);
             place = i;
         }
     return place;
 }
 
-static void print_folded(FILE *stream, const char *text, size_t most) {
+/* What is folded begins below column `indentation`, and in front of it a line is not folded. */
+static void print_folded(FILE *stream, content of, const char *text, size_t indentation, size_t columns) {
+    size_t most = columns, least = indentation > columns / 3 ? indentation : columns / 3;
     while (strlen(text) > most) {
-        size_t length = find_fold(text, most), shown = length;
+        size_t length = find_fold(of, text, least, most), shown = length;
         while (shown > 1 && text[shown - 1] == ' ')
             shown--;
-        fprintf(stream, "%.*s\n%s", (int)shown, text, INDENTATION);
+        fprintf(stream, "%.*s\n%*s", (int)shown, text, (int)indentation, "");
         text += length + strspn(text + length, " ");
-        most = room() - (sizeof INDENTATION - 1);
+        most = columns - indentation;
+        least = most / 3;
     }
     fprintf(stream, "%s\n", text);
 }
 
+void cli_print_hanging(FILE *stream, const char *text, size_t indentation) {
+    size_t columns = isatty(fileno(stream)) ? room() : strlen(text);
+    print_folded(stream, SENTENCES, text, indentation + LEAST_TEXT <= columns ? indentation : INDENTATION, columns);
+}
+
 void cli_print_folded(FILE *stream, const char *text) {
-    print_folded(stream, text, isatty(fileno(stream)) ? room() : strlen(text));
+    cli_print_hanging(stream, text, INDENTATION);
+}
+
+/* Whether the next line goes on with a sentence of this one, which ends at `end`. */
+static bool goes_on(const char *line, const char *end) {
+    return end - line > FULL_LINE && *line != ' ' && end[1] != ' ' && end[1] != '\n' && end[1] != '\0';
+}
+
+void cli_print_paragraphs(const char *text) {
+    char paragraph[LINE_BYTES];
+    bool terminal = isatty(STDOUT_FILENO);
+    size_t used = 0;
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        used += (size_t)snprintf(paragraph + used, sizeof paragraph - used, "%.*s", (int)(end - text), text);
+        if (terminal && goes_on(text, end) && used + 1 < sizeof paragraph - LONGEST_LINE) {
+            paragraph[used++] = ' ';
+            continue;
+        }
+        cli_print_hanging(stdout, paragraph, strspn(paragraph, " "));
+        used = 0;
+    }
+    fputs(text, stdout);
 }
 
 void cli_live_print(cli_live *line, const char *format, ...) {
@@ -166,6 +203,6 @@ void cli_live_print(cli_live *line, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    print_folded(stdout, text, line->live ? room() : sizeof text);
+    print_folded(stdout, FIELDS, text, INDENTATION, line->live ? room() : sizeof text);
     cli_flush();
 }

@@ -29,9 +29,16 @@ void cli_live_wipe(cli_live *line);
  * width: between fields if it has some, else behind a comma, else between words. */
 void cli_live_print(cli_live *line, const char *format, ...) DV_PRINTF(2, 3);
 
-/* Prints a text and the end of its line; on a terminal it is folded likewise, and not in a quoted command if it can be
- * helped: what is quoted may be copied. */
+/* Prints a text and the end of its line; on a terminal it is folded between words, and not in a quoted command if it
+ * can be helped: what is quoted may be copied. */
 void cli_print_folded(FILE *stream, const char *text);
+
+/* The same with another indentation of what is folded, which a line is not folded in front of. */
+void cli_print_hanging(FILE *stream, const char *text, size_t indentation);
+
+/* Prints lines of help to stdout: on a terminal, sentences that go on in the next line are joined, and every line is
+ * folded below its own indentation. */
+void cli_print_paragraphs(const char *text);
 
 /* Columns of the terminal that stdout is, or stderr: what the terminal says now, or less where COLUMNS says less; 80
  * where neither says anything. */

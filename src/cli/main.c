@@ -1,5 +1,6 @@
 /* The program: finds the command in a table and calls it. */
 #include "cli.h"
+#include "live.h"
 #include "manual.h"
 #include "start.h"
 
@@ -27,17 +28,18 @@ static const cli_command commands[] = {
 };
 
 static int print_help(void) {
-    printf("Usage: division COMMAND [options]\n\n"
-           "Trains convolutional networks in a fraction of the memory: keeps what the backward pass needs of each\n"
-           "activation map as block averages and two bits per element.\n\n"
-           "Commands:\n");
+    cli_print_paragraphs(
+        "Usage: division COMMAND [options]\n\n"
+        "Trains convolutional networks in a fraction of the memory: keeps what the backward pass needs of each\n"
+        "activation map as block averages and two bits per element.\n\n"
+        "Commands:\n");
     cli_list_commands(commands);
     printf("  %-10s %s\n\n", "help", "explain a command: division help COMMAND");
     printf("Environment:\n"
-           "  DV_ISA           use this instruction set; 'division info' lists those there are\n"
-           "  DV_TUNE          how passes of convolutions are chosen where --tune does not say it\n"
+           "  DV_ISA           use this instruction set, one that 'division info' lists\n"
+           "  DV_TUNE          how passes of convolutions are chosen without --tune\n"
            "  OMP_NUM_THREADS  use so many threads\n"
-           "  OMP_WAIT_POLICY  how threads wait for each other: passive, asleep, unless you say active\n");
+           "  OMP_WAIT_POLICY  how threads wait: passive, asleep, unless you say active\n");
     return cli_finish();
 }
 

@@ -2,12 +2,13 @@
 #include "options.h"
 
 #include "cli.h"
+#include "live.h"
 #include "manual.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 28, LONGEST_NAME = 32, MOST_OPTIONS = 128 };
+enum { HELP_COLUMN = 28, LONGEST_NAME = 32, MOST_OPTIONS = 128, OPTION_BYTES = 4096 };
 
 static size_t count_options(const dv_option *options) {
     size_t count = 0;
@@ -60,9 +61,12 @@ size_t cli_training_options(dv_options *options, const char *const *names, dv_op
 /* ---- help ---------------------------------------------------------------------------------- */
 
 static void print_option(const char *name, const char *argument, const char *help, const char *preset) {
-    int used = printf("  %s%s%s%s", name[1] != '\0' ? "--" : "-", name, argument[0] != '\0' ? " " : "", argument);
-    printf("%*s%s", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "", help);
-    printf(preset[0] != '\0' ? " (default %s)\n" : "\n", preset);
+    char text[OPTION_BYTES], first[OPTION_BYTES / 2];
+    snprintf(first, sizeof first, "  %s%s%s%s", name[1] != '\0' ? "--" : "-", name, argument[0] != '\0' ? " " : "",
+             argument);
+    snprintf(text, sizeof text, "%-*s%s%s%s%s%s", HELP_COLUMN - 1, first, " ", help,
+             preset[0] != '\0' ? " (default " : "", preset, preset[0] != '\0' ? ")" : "");
+    cli_print_hanging(stdout, text, HELP_COLUMN);
 }
 
 /* "f32|bf16". */
@@ -96,13 +100,17 @@ static void describe_option(const dv_option *option) {
 static int print_help(const cli_usage *usage) {
     if (cli_manual_command(usage))
         return CLI_SUCCESS;
-    printf("Usage: division %s%s%s [options]\n\n%s\nOptions:\n", usage->command, usage->operands != NULL ? " " : "",
-           usage->operands != NULL ? usage->operands : "", usage->summary);
+    printf("Usage: division %s%s%s [options]\n\n", usage->command, usage->operands != NULL ? " " : "",
+           usage->operands != NULL ? usage->operands : "");
+    cli_print_paragraphs(usage->summary);
+    printf("\nOptions:\n");
     for (const dv_option *option = usage->options; option->name != NULL; option++)
         describe_option(option);
     print_option("help", "", "print this", "");
-    if (usage->details != NULL)
-        printf("\n%s", usage->details);
+    if (usage->details != NULL) {
+        printf("\n");
+        cli_print_paragraphs(usage->details);
+    }
     return cli_finish();
 }
 
