@@ -96,7 +96,10 @@ static void sharing_memory_changes_nothing(void **state) {
 static size_t resident(void) {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
+    if (file == NULL) {
+        print_message("left out: there is no /proc\n");
+        skip();
+    }
     assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
     fclose(file);
     return pages * (size_t)sysconf(_SC_PAGESIZE);

@@ -177,7 +177,8 @@ static void end_bash(const cli_command *commands) {
            "        words=$(_division_words \"$command\")\n"
            "        [[ $word == -* || $words != -* ]] || words=\n"
            "    fi\n"
-           "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+           "    COMPREPLY=()\n"
+           "    ! words=$(compgen -W \"$words\" -- \"$word\") || mapfile -t COMPREPLY <<<\"$words\"\n"
            "}\n"
            "complete -o default -F _division division\n");
 }

@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "options.h"
+#include "start.h"
 
 #include <division/folder.h>
 #include <division/recipe.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 4096, NAME_BYTES = 64, MOST_RECIPES = 64, LIST_BYTES = MOST_RECIPES * NAME_BYTES };
 
@@ -42,8 +42,7 @@ static int folder_at(size_t index, char path[PATH_BYTES]) {
     char program[PATH_BYTES];
     if (index >= PLACES)
         return 0;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
+    start_program_path(program, sizeof program);
     char *slash = strrchr(program, '/');
     if (slash != NULL)
         *slash = '\0';

@@ -8,7 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -33,14 +36,26 @@ static int is_told_how_to_wait(void) {
     return 0;
 }
 
+/* Without /proc, as in a root of one's own, the kernel says still how the program was called. */
+size_t start_program_path(char *path, size_t bytes) {
+    ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
+    path[length > 0 ? length : 0] = '\0';
+    if (length <= 0) {
+        const char *name = (const char *)getauxval(AT_EXECFN);
+        char *called = name != NULL ? realpath(name, NULL) : NULL;
+        snprintf(path, bytes, "%s", called != NULL ? called : "");
+        free(called);
+    }
+    return strlen(path);
+}
+
 /* By its path, not as /proc/self/exe: under an emulator that is the emulator. What execv can't do is left. */
 void start_with_patient_threads(char **argv) {
     char path[PATH_BYTES];
     if (is_told_how_to_wait())
         return; /* by the user, or by the call before this one */
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-    if (length <= 0 || length >= (ssize_t)sizeof path || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
+    size_t length = start_program_path(path, sizeof path);
+    if (length == 0 || length + 1 == sizeof path || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
         return;
-    path[length] = '\0';
     execv(path, argv);
 }
