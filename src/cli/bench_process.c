@@ -3,6 +3,7 @@
 #include "bench_paper.h"
 
 #include "cli.h"
+#include "start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 extern char **environ;
 
-enum { READ_END, WRITE_END, ARGUMENT_BYTES = BENCH_METHODS_BYTES + 32, LINE_BYTES = 256 };
+enum { READ_END, WRITE_END, ARGUMENT_BYTES = BENCH_METHODS_BYTES + 32, LINE_BYTES = 256, OWN_PATH_BYTES = 4096 };
 
 /* ---- starting ------------------------------------------------------------------------------ */
 
@@ -32,6 +33,16 @@ static void close_pipe(const int ends[2]) {
             close(ends[i]);
 }
 
+/* The program's own file. Without /proc it is where the program was called. */
+static const char *own_path(void) {
+    static const char usual[] = "/proc/self/exe";
+    static char path[OWN_PATH_BYTES];
+    if (access(usual, X_OK) == 0)
+        return usual;
+    start_program_path(path, sizeof path);
+    return path;
+}
+
 /* Calls this program again: its standard input and output are the two pipes' other ends. Returns errno's numbers. */
 static int spawn(pid_t *process, char *const *arguments, const int requests[2], const int answers[2]) {
     posix_spawn_file_actions_t actions;
@@ -42,7 +53,7 @@ static int spawn(pid_t *process, char *const *arguments, const int requests[2], 
     if (failure == 0)
         failure = posix_spawn_file_actions_adddup2(&actions, answers[WRITE_END], STDOUT_FILENO);
     if (failure == 0)
-        failure = posix_spawn(process, "/proc/self/exe", &actions, NULL, arguments, environ);
+        failure = posix_spawn(process, own_path(), &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     return failure;
 }
@@ -149,7 +160,7 @@ static _Noreturn void become(char *const *arguments, int out) {
     int in = open("/dev/null", O_RDONLY);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
-        (void)execv("/proc/self/exe", arguments);
+        (void)execv(own_path(), arguments);
     _exit(CLI_FAILURE);
 }
 
