@@ -25,7 +25,7 @@ with program and libraries, which take * already: *
 epoch 1/2  loss *  top-1 * %  test loss *  test top-1 * %  * images/s  peak *  * s
 epoch 2/2  loss *
 best test top-1 * %
-planned * (activations *) + program and libraries * = *; peak * resident'
+planned * (activations *) + program and libraries * = *; peak * resident*'
 line='{"epoch": ?, "train_loss": *, "train_top1": *, "test_loss": *, "test_top1": *, "images_per_second": *, "peak_bytes": *, "activation_bytes": *, "seconds": *, "workers": *, "learning_rate": *, "steps": *, "complete": true}'
 holds some/where/run/log.jsonl "$line
 $line"
