@@ -131,7 +131,7 @@ holds options/log.jsonl '*"complete": false}'
 # ---- errors ----------------------------------------------------------------------------------
 
 run --batch 0
-fails 2 "--batch: '0' is not what it takes: give a whole number from 1 to 1048576"
+fails 2 "--batch: '0' is not what it takes: give a whole number from 1 to 1048576, or auto"
 run --epochs 0
 fails 2 "--epochs: '0' is not what it takes: give a whole number from 1 to 100000"
 run --model resnet21
