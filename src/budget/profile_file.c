@@ -145,7 +145,7 @@ static bool read_record(dv_json_cursor *json, const char *key, char *text, const
 /* A codec that is no candidate any more is passed over. */
 static bool read_codec(dv_json_cursor *json, dv_profile *profile) {
     char text[TEXT_BYTES];
-    double numbers[MOST_NUMBERS], *places[MOST_NUMBERS];
+    double numbers[MOST_NUMBERS] = {0}, *places[MOST_NUMBERS];
     if (!read_record(json, "codec", text, codec_numbers, numbers))
         return false;
     for (size_t i = 0; dv_candidate_at(i) && i < DV_PROFILE_MOST_CANDIDATES; i++)
@@ -158,7 +158,7 @@ static bool read_codec(dv_json_cursor *json, dv_profile *profile) {
 
 static bool read_value(dv_json_cursor *json, const dv_graph *graph, dv_profile *profile, size_t index) {
     char text[TEXT_BYTES];
-    double none, numbers[MOST_NUMBERS], *places[MOST_NUMBERS];
+    double none, numbers[MOST_NUMBERS] = {0}, *places[MOST_NUMBERS];
     if (!read_record(json, "value", text, value_numbers, numbers))
         return false;
     if (index >= profile->value_count || strcmp(text, value_name(graph, index)) != 0)
