@@ -141,8 +141,9 @@ static dv_status probe_with(const dv_options *options, const dv_dataset_shape *n
 static dv_status probe(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data, size_t side,
                        size_t most, dv_profile **profile, dv_error *error) {
     size_t images = dv_smaller(options->batch, side >= LARGE_SIDE ? LARGE_IMAGES : SMALL_IMAGES);
+    size_t fewest = dv_larger(dv_smaller(FEWEST_IMAGES, options->batch), 1);
     dv_status status = DV_ERROR_MEMORY;
-    for (; status == DV_ERROR_MEMORY && images >= dv_smaller(FEWEST_IMAGES, options->batch); images /= 2) {
+    for (; status == DV_ERROR_MEMORY && images >= fewest; images /= 2) {
         size_t resident = dv_system_memory_resident("");
         size_t left = most == 0 ? 0 : most > resident ? most - resident : 1;
         status = probe_with(options, network, data, images, left, profile, error);
