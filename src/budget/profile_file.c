@@ -33,7 +33,7 @@ static const struct {
 enum { SCALARS = sizeof scalars / sizeof *scalars };
 
 static double *scalar_of(const dv_profile *profile, int index) {
-    return (double *)((char *)profile + scalars[index].offset);
+    return (void *)((char *)profile + scalars[index].offset);
 }
 
 static const char *value_name(const dv_graph *graph, size_t index) {

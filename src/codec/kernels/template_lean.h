@@ -217,7 +217,7 @@ static bool lean_measure_all(const dv_tile *tile, const void *src, const void *g
     bool room = record->lows && lean_has_room(tile);
     lean_columns all;
     float whole[2 * DV_RUN];
-    anywhere *ranges = room ? (anywhere *)record->codes : whole;
+    anywhere *ranges = room ? (void *)record->codes : whole;
     lean_measure_tile(tile, src, gate, room, &all, ranges);
     if (room)
         lean_join_ranges(tile, ranges, dv_tile_blocks(tile), whole);

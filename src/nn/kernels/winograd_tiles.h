@@ -32,7 +32,7 @@ ALWAYS const char *step_bytes(const char *pointer, int line, size_t stride) {
 
 /* ... `stride` floats apart. */
 ALWAYS const float *step(const float *pointer, int line, size_t stride) {
-    return (const float *)step_bytes((const char *)pointer, line, stride * sizeof(float));
+    return (const void *)step_bytes((const char *)pointer, line, stride * sizeof(float));
 }
 
 ALWAYS size_t bytes_of(dv_type type) {
