@@ -333,11 +333,12 @@ INLINE const float *lean_values(const dv_tile *tile, const pixel_run *now, const
 
 /* ---- codes --------------------------------------------------------------------------------- */
 
-/* Rows of elements to fixed point, above that of code 0, which elements outside have. `type` and `masked` are
- * constants. */
-INLINE void lean_quantize_rows(dv_type type, const void *restrict x, const void *restrict gate, size_t stride,
-                               size_t rows, size_t width, const float *restrict offset, const float *restrict scale,
-                               bool masked, uint16_t one, uint16_t *restrict fixed) {
+/* Rows of elements to fixed point, above that of code 0, which elements outside have, whatever number they are. `type`
+ * and `masked` are constants. */
+ANY_NUMBER INLINE void lean_quantize_rows(dv_type type, const void *restrict x, const void *restrict gate,
+                                          size_t stride, size_t rows, size_t width, const float *restrict offset,
+                                          const float *restrict scale, bool masked, uint16_t one,
+                                          uint16_t *restrict fixed) {
     for (size_t j = 0; j < rows; j++, fixed += width)
         UNROLL for (size_t i = 0; i < width; i++) {
             float value = lean_load(type, x, j * stride + i);
@@ -357,8 +358,8 @@ ANY_NUMBER LOOP void lean_quantize(dv_type type, const void *x, const void *gate
 }
 
 /* The same without a mask. */
-LOOP void lean_quantize_all(dv_type type, const void *x, size_t stride, size_t rows, size_t width, const float *offset,
-                            const float *scale, uint16_t *fixed) {
+ANY_NUMBER LOOP void lean_quantize_all(dv_type type, const void *x, size_t stride, size_t rows, size_t width,
+                                       const float *offset, const float *scale, uint16_t *fixed) {
     if (type == DV_F32)
         lean_quantize_rows(DV_F32, x, x, stride, rows, width, offset, scale, false, 0, fixed);
     else
