@@ -20,12 +20,6 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
                                   kept->packed_bytes, buffer, error);
 }
 
-/* The norm's output, less what it adds. */
-static dv_status load_normalized(const dv_kept *kept, size_t first, size_t count, const dv_lean_norm *norm,
-                                 void *images, dv_error *error) {
-    return dv_keep_packed.access.load_normalized(kept, first, count, norm, images, error);
-}
-
 /* Of the norm's output. */
 static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                            dv_error *error) {
@@ -48,7 +42,7 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 
 const dv_keeper dv_keep_lean = {
     .name = "lean",
-    .access = {.store_gated = store_gated, .load = load, .load_normalized = load_normalized, .load_mask = load_mask},
+    .access = {.store_gated = store_gated, .load = load, .load_mask = load_mask},
     .book = book,
     .form = form,
     .fill = fill,

@@ -21,7 +21,6 @@
  *
  * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
 #include "base/sizes.h"
-#include "codec/lean.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -434,29 +433,6 @@ static void normalize_kept(const dv_map *map, const recompute_space *s, const vo
     }
 }
 
-/* Whether decoding and normalising are one pass: where it cuts off is what the code of x says, or nowhere. */
-static bool is_one_pass(const dv_layer *layer, const dv_kept *output) {
-    const dv_kept *x = output->inputs[0];
-    bool mask_inside = dv_lean_has_mask(&x->codec);
-    if (!dv_kept_can_normalize(x))
-        return false;
-    return options_of(layer)->relu ? mask_inside && output->mask_in == x : !mask_inside;
-}
-
-/* x is decoded, and behind that normalised. */
-static dv_status recompute_by_two(const dv_layer *layer, const dv_kept *output, size_t first, size_t count,
-                                  const recompute_space *s, const void *addend, void *images, dv_error *error) {
-    const dv_map *map = &layer->output;
-    const uint8_t *mask = output->mask ? output->mask + first * dv_mask_stride(map) : NULL;
-    const void *x;
-    DV_TRY(dv_kept_images(output->inputs[0], first, count, s->x ? s->x : images, &x, error));
-    choose_scales_again(layer, output, s);
-    if (options_of(layer)->relu && !mask)
-        DV_TRY(dv_kept_mask(output, first, count, s->mask, &mask, error));
-    normalize_kept(map, s, x, addend, mask, count, images);
-    return DV_OK;
-}
-
 /* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same workspace,
  * which is used for x and the coefficients only then. */
 static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
@@ -468,16 +444,15 @@ static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t 
     for (size_t done = 0; done < count; done += step) {
         size_t at = first + done, now = dv_smaller(step, count - done);
         void *to = dv_image_in(map, images, done);
-        const void *addend = NULL;
+        const void *addend = NULL, *x;
         if (options_of(layer)->add)
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
-        if (!is_one_pass(layer, output)) {
-            DV_TRY(recompute_by_two(layer, output, at, now, &s, addend, to, error));
-            continue;
-        }
+        DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
         choose_scales_again(layer, output, &s);
-        dv_lean_norm norm = {s.mean, s.scale, s.bias, addend};
-        DV_TRY(dv_kept_normalized(output->inputs[0], at, now, &norm, to, error));
+        const uint8_t *mask = output->mask ? output->mask + at * dv_mask_stride(map) : NULL;
+        if (options_of(layer)->relu && !mask)
+            DV_TRY(dv_kept_mask(output, at, now, s.mask, &mask, error));
+        normalize_kept(map, &s, x, addend, mask, now, to);
     }
     return DV_OK;
 }

@@ -1,8 +1,6 @@
 /* Asks a value's keeper. */
 #include "nn/kept.h"
 
-#include "codec/lean.h"
-
 dv_status dv_kept_store(const dv_kept *kept, size_t first, size_t count, const void *images, dv_error *error) {
     return kept->access->store(kept, first, count, images, error);
 }
@@ -17,15 +15,6 @@ dv_status dv_kept_store_input(const dv_kept *kept, size_t first, size_t count, c
 dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                          dv_error *error) {
     return kept->access->load(kept, first, count, buffer, images, error);
-}
-
-bool dv_kept_can_normalize(const dv_kept *kept) {
-    return kept->access->load_normalized && dv_lean_can_normalize(&kept->codec, &kept->map);
-}
-
-dv_status dv_kept_normalized(const dv_kept *kept, size_t first, size_t count, const dv_lean_norm *norm, void *images,
-                             dv_error *error) {
-    return kept->access->load_normalized(kept, first, count, norm, images, error);
 }
 
 dv_status dv_kept_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 typedef struct dv_kept dv_kept;
-struct dv_lean_norm;
 
 /* The part of a keeper that layers meet (graph/keeper.h has the rest). */
 typedef struct dv_keeper_access {
@@ -28,11 +27,6 @@ typedef struct dv_keeper_access {
      * for them. */
     dv_status (*load)(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                       dv_error *error);
-
-    /* What a batch norm makes of these images, at `images`, where what it adds may be before. NULL: they are to be
-     * loaded, and normalised then. */
-    dv_status (*load_normalized)(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
-                                 void *images, dv_error *error);
 
     /* The same of their mask, which follows from what is kept of the numbers. NULL: it does not. */
     dv_status (*load_mask)(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
@@ -86,12 +80,6 @@ static inline bool dv_kept_whole(const dv_kept *kept) {
  * `buffer`, which has room for them. */
 dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                          dv_error *error);
-
-/* What a batch norm makes of images first .. first + count - 1, in one pass with their decoding, if it can be had so:
- * only outside of the mask that its own code has inside, if there is one, they are 0. */
-bool dv_kept_can_normalize(const dv_kept *kept);
-dv_status dv_kept_normalized(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
-                             void *images, dv_error *error);
 
 /* The mask of those images, as bits in the order of the `bits` codec, dv_mask_stride(map) apart: where they are, or
  * in `buffer`, which has room for them. */

@@ -94,12 +94,6 @@ typedef struct dv_lean_record {
     uint8_t *codes;    /* a stream, in the order of the tile's elements in memory */
 } dv_lean_record;
 
-/* What a batch norm makes of the elements of a tile: (x - mean) scale + bias + addend, and 0 outside of the mask. */
-typedef struct dv_lean_norm {
-    const float *mean, *scale, *bias; /* [channels] */
-    const void *addend;               /* of the tile's type and shape, and maybe where the output goes; or NULL */
-} dv_lean_norm;
-
 /* A tile of one block needs no places of blocks: it begins at its channel's minimum, and has all of its range. */
 static inline bool dv_lean_has_blocks(const dv_tile *tile) {
     return dv_tile_blocks(tile) > 1;
@@ -215,9 +209,7 @@ typedef struct dv_codec_kernels {
      * and type from `gate` on, is not positive are outside. False as division_encode. */
     bool (*lean_encode)(const dv_tile *tile, dv_random key, const void *src, const void *gate,
                         const dv_lean_record *record);
-    /* `norm`, or NULL, says what becomes of the elements: with channels last, f32 or bf16. */
-    void (*lean_decode)(const dv_tile *tile, dv_random key, const dv_lean_record *record, const dv_lean_norm *norm,
-                        void *dst);
+    void (*lean_decode)(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst);
 
     /* What is inside, as bits of a mask of the whole image of `elements`, whose element `first` is the tile's first.
      * The mask is zero before. */

@@ -33,13 +33,6 @@
 #define ANY_NUMBER __attribute__((no_sanitize("float-cast-overflow")))
 /* Before a loop whose vector form is worth unrolling: those that are the time a codec takes. */
 #define UNROLL _Pragma("GCC unroll 4")
-/* The same where an output may be the memory of an input, which `restrict` would deny: they meet in the same element
- * only. */
-#if defined(__clang__)
-#define UNROLL_EACH _Pragma("clang loop vectorize(assume_safety) unroll_count(4)")
-#else
-#define UNROLL_EACH _Pragma("GCC ivdep") _Pragma("GCC unroll 4")
-#endif
 
 enum {
     DV_RUN = DV_TILE_CHANNELS, /* elements handled together: arrays of them stay in the L1 cache */
@@ -228,90 +221,62 @@ LOOP void pack_chunk(dv_random key, bool nearest, uint32_t chunk, const uint16_t
         pack_bytes(fixed, random.halves, bytes, 8, dst);
 }
 
-/* Codes of a chunk, one behind the other. `bits` and, but for a last chunk, `bytes` are constants. */
-INLINE void unpack_bytes(const uint8_t *restrict src, size_t bytes, int bits, uint16_t *restrict codes) {
+/* Codes of a chunk as numbers. `bits` and, but for a last chunk, `bytes` are constants. */
+INLINE void unpack_bytes(const uint8_t *restrict src, size_t bytes, int bits, float *restrict levels) {
     for (size_t i = 0; i < 8 / (size_t)bits; i++)
         for (size_t j = 0; j < bytes; j++)
-            codes[i * bytes + j] = (uint16_t)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
+            levels[i * bytes + j] = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
 }
 
-INLINE void unpack_three(const uint8_t *restrict src, size_t count, uint16_t *restrict codes) {
+INLINE void unpack_three(const uint8_t *restrict src, size_t count, float *restrict levels) {
     size_t pairs = dv_chunk_bytes(count, 2), bytes = dv_chunk_bytes(count, 1);
-    unpack_bytes(src, pairs, 2, codes);
+    unpack_bytes(src, pairs, 2, levels);
     for (size_t i = 0; i < 8; i++)
         for (size_t j = 0; j < bytes && i * bytes + j < count; j++)
-            codes[i * bytes + j] = (uint16_t)(codes[i * bytes + j] | (src[pairs + j] >> i & 1) << 2);
+            levels[i * bytes + j] += (float)((src[pairs + j] >> i & 1) << 2);
 }
 
-/* May write 7 codes more than `count`. */
-LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, uint16_t *codes) {
-    size_t bytes = dv_chunk_bytes(count, bits);
-    if (bits == 2 && count == DV_CHUNK)
-        unpack_bytes(src, DV_CHUNK / 4, 2, codes);
-    else if (bits == 4 && count == DV_CHUNK)
-        unpack_bytes(src, DV_CHUNK / 2, 4, codes);
-    else if (bits == 2)
-        unpack_bytes(src, bytes, 2, codes);
-    else if (bits == 1)
-        unpack_bytes(src, bytes, 1, codes);
-    else if (bits == 3)
-        unpack_three(src, count, codes);
-    else if (bits == 4)
-        unpack_bytes(src, bytes, 4, codes);
-    else
-        unpack_bytes(src, bytes, 8, codes);
-}
-
-/* A mark is where an element was found, in 16 bits. Without subtractive dither it is its code. With it the code is in
- * the upper bits, and below is what the random bits left of a step: their complement.
- *
- *     | code | complement of the random bits |     level = code + undither(random) = (mark + middle) x unit
- *       bits            16 - bits                  unit = 2^(bits - 16),  middle = 1/2 - 2^(15 - bits)
- *
- * mark + middle is exact in f32, and steps are multiplied with the unit, a power of two: step x level is as exact as it
- * was. Marks are made in lanes of 16 bits, twice as many at once as there are of floats. */
-INLINE uint16_t mark_of(uint16_t code, uint16_t random, int bits) {
-    return (uint16_t)(code << (16 - bits) | (uint16_t)~random >> bits);
-}
-
-INLINE float mark_middle(const dv_tile *tile) {
-    return tile->dither == DV_DITHER_SUBTRACTIVE ? 0.5f - 0.5f * (float)dv_fixed_one(tile->bits) : 0.0f;
-}
-
-INLINE float mark_unit(const dv_tile *tile) {
-    return tile->dither == DV_DITHER_SUBTRACTIVE ? 1.0f / (float)dv_fixed_one(tile->bits) : 1.0f;
-}
-
-/* The lowest mark of code 1. */
-INLINE int32_t mark_one(const dv_tile *tile) {
-    return tile->dither == DV_DITHER_SUBTRACTIVE ? (int32_t)dv_fixed_one(tile->bits) : 1;
-}
-
-/* `bits` and `bytes` are constants. */
-INLINE void unpack_marks(const uint8_t *restrict src, const uint16_t *restrict random, size_t bytes, int bits,
-                         uint16_t *restrict marks) {
+/* The same less their dither. */
+INLINE void unpack_dithered(const uint8_t *restrict src, const uint16_t *restrict random, size_t bytes, int bits,
+                            float *restrict levels) {
     for (size_t i = 0; i < 8 / (size_t)bits; i++)
         for (size_t j = 0; j < bytes; j++) {
-            /* shifted to the left alone, which needs no more than 16 bits */
-            uint16_t upper = (uint16_t)(src[j] << (16 - (size_t)bits - i * (size_t)bits));
-            uint16_t code = (uint16_t)(upper & (uint16_t) ~(dv_fixed_one(bits) - 1));
-            marks[i * bytes + j] = (uint16_t)(code | (uint16_t)~random[i * bytes + j] >> bits);
+            float code = (float)(src[j] >> (i * (size_t)bits) & ((1 << bits) - 1));
+            levels[i * bytes + j] = code + dv_undither(random[i * bytes + j] >> bits, bits);
         }
 }
 
-/* The marks of a chunk with subtractive dither. May write 7 more than `count`. */
-LOOP void unpack_subtractive(dv_random key, uint32_t chunk, const uint8_t *src, size_t count, int bits,
-                             uint16_t *marks) {
+/* The level of each code of a chunk, in steps: the code itself. May write 7 levels more than `count`. */
+LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, float *levels) {
+    size_t bytes = dv_chunk_bytes(count, bits);
+    if (bits == 2 && count == DV_CHUNK)
+        unpack_bytes(src, DV_CHUNK / 4, 2, levels);
+    else if (bits == 4 && count == DV_CHUNK)
+        unpack_bytes(src, DV_CHUNK / 2, 4, levels);
+    else if (bits == 2)
+        unpack_bytes(src, bytes, 2, levels);
+    else if (bits == 1)
+        unpack_bytes(src, bytes, 1, levels);
+    else if (bits == 3)
+        unpack_three(src, count, levels);
+    else if (bits == 4)
+        unpack_bytes(src, bytes, 4, levels);
+    else
+        unpack_bytes(src, bytes, 8, levels);
+}
+
+/* The level of each code with the dither taken off again. Likewise. */
+LOOP void unpack_subtractive(dv_random key, uint32_t chunk, const uint8_t *src, size_t count, int bits, float *levels) {
     chunk_random random;
     dither_chunk(key, chunk, &random);
     if (bits == 2 && count == DV_CHUNK) {
-        unpack_marks(src, random.halves, DV_CHUNK / 4, 2, marks);
+        unpack_dithered(src, random.halves, DV_CHUNK / 4, 2, levels);
     } else if (bits == 4 && count == DV_CHUNK) {
-        unpack_marks(src, random.halves, DV_CHUNK / 2, 4, marks);
+        unpack_dithered(src, random.halves, DV_CHUNK / 2, 4, levels);
     } else {
-        unpack_plain(src, count, bits, marks);
+        unpack_plain(src, count, bits, levels);
         for (size_t j = 0; j < count; j++)
-            marks[j] = mark_of(marks[j], random.halves[j], bits);
+            levels[j] += dv_undither(random.halves[j] >> bits, bits);
     }
 }
 
@@ -351,16 +316,16 @@ static void packer_finish(packer *p) {
         packer_write(p, 0, p->fill);
 }
 
-/* Hands out runs of marks from a stream of codes. */
+/* Hands out runs of levels from a stream of codes. */
 typedef struct unpacker {
     dv_random key;
     int bits;
     bool subtractive;
-    uint32_t chunk;                                   /* the next */
-    const uint8_t *src;                               /* NULL: there are no codes, and all marks are 0 */
-    size_t left;                                      /* elements not yet unpacked */
-    size_t first, last;                               /* those unpacked but not taken: marks[first .. last) */
-    uint16_t marks[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
+    uint32_t chunk;                                 /* the next */
+    const uint8_t *src;                             /* NULL: there are no codes, and all levels are 0 */
+    size_t left;                                    /* elements not yet unpacked */
+    size_t first, last;                             /* those unpacked but not taken: levels[first .. last) */
+    float levels[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
 } unpacker;
 
 static void unpacker_begin(unpacker *u, const dv_tile *tile, dv_random key, const uint8_t *codes) {
@@ -376,11 +341,11 @@ static void unpacker_begin(unpacker *u, const dv_tile *tile, dv_random key, cons
 static void unpacker_read(unpacker *u) {
     size_t count = least(u->left, DV_CHUNK);
     if (u->src == NULL)
-        memset(u->marks + u->last, 0, count * sizeof *u->marks);
+        memset(u->levels + u->last, 0, count * sizeof *u->levels);
     else if (u->subtractive)
-        unpack_subtractive(u->key, u->chunk, u->src, count, u->bits, u->marks + u->last);
+        unpack_subtractive(u->key, u->chunk, u->src, count, u->bits, u->levels + u->last);
     else
-        unpack_plain(u->src, count, u->bits, u->marks + u->last);
+        unpack_plain(u->src, count, u->bits, u->levels + u->last);
     u->chunk++;
     if (u->src != NULL)
         u->src += dv_chunk_bytes(count, u->bits);
@@ -388,18 +353,18 @@ static void unpacker_read(unpacker *u) {
     u->last += count;
 }
 
-/* The next `count` (at most DV_RUN) marks. */
-INLINE const uint16_t *unpacker_take(unpacker *u, size_t count) {
+/* The next `count` (at most DV_RUN) levels. */
+INLINE const float *unpacker_take(unpacker *u, size_t count) {
     if (u->last - u->first < count) {
-        memmove(u->marks, u->marks + u->first, (u->last - u->first) * sizeof *u->marks);
+        memmove(u->levels, u->levels + u->first, (u->last - u->first) * sizeof *u->levels);
         u->last -= u->first;
         u->first = 0;
         while (u->last < count)
             unpacker_read(u);
     }
-    const uint16_t *marks = u->marks + u->first;
+    const float *levels = u->levels + u->first;
     u->first += count;
-    return marks;
+    return levels;
 }
 
 /* ---- statistics ---------------------------------------------------------------------------- */
@@ -545,31 +510,23 @@ LOOP void quantize(const float *restrict x, size_t stride, size_t rows, size_t w
             (uint16_t)(int32_t)((x[i] - low[i] - offset[i]) * scale[i]);
 }
 
-/* Numbers of steps to elements. */
-LOOP void restore(const float *restrict levels, size_t count, const float *restrict base, const float *restrict step,
-                  float *restrict out) {
-    UNROLL for (size_t i = 0; i < count; i++) out[i] = base[i] + step[i] * levels[i];
-}
-
-/* Rows of marks to elements. */
-LOOP void restore_marks(const uint16_t *restrict marks, float middle, size_t stride, size_t rows, size_t width,
-                        const float *restrict base, const float *restrict scale, float *restrict out) {
-    for (size_t j = 0; j < rows; j++, marks += width, out += stride)
-        UNROLL for (size_t i = 0; i < width; i++) out[i] = base[i] + scale[i] * ((float)marks[i] + middle);
+/* Rows of levels to elements. */
+LOOP void restore(const float *restrict levels, size_t stride, size_t rows, size_t width, const float *restrict base,
+                  const float *restrict scale, float *restrict out) {
+    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+        UNROLL for (size_t i = 0; i < width; i++) out[i] = base[i] + scale[i] * levels[i];
 }
 
 /* The same, rounded to bf16. */
-LOOP void restore_bf16(const uint16_t *restrict marks, float middle, size_t stride, size_t rows, size_t width,
+LOOP void restore_bf16(const float *restrict levels, size_t stride, size_t rows, size_t width,
                        const float *restrict base, const float *restrict scale, uint16_t *restrict out) {
-    for (size_t j = 0; j < rows; j++, marks += width, out += stride)
-        UNROLL for (size_t i = 0; i < width; i++) out[i] =
-            dv_bf16_nearest_number(base[i] + scale[i] * ((float)marks[i] + middle));
+    for (size_t j = 0; j < rows; j++, levels += width, out += stride)
+        UNROLL for (size_t i = 0; i < width; i++) out[i] = dv_bf16_nearest_number(base[i] + scale[i] * levels[i]);
 }
 
-/* Minimum and step by mark of each channel for decoding; a channel of one HFC value is its minimum alone. Where the HFC
- * is not kept both are 0. */
+/* Minimum and step of each channel for decoding; a channel of one HFC value is its minimum alone. Where the HFC is not
+ * kept both are 0. */
 static void decoding_scales(const dv_tile *tile, const dv_tile_record *record, float *minimum, float *step) {
-    const float unit = mark_unit(tile);
     if (!tile->hfc) {
         memset(minimum, 0, tile->channels * sizeof *minimum);
         memset(step, 0, tile->channels * sizeof *step);
@@ -578,7 +535,7 @@ static void decoding_scales(const dv_tile *tile, const dv_tile_record *record, f
     for (size_t i = 0; i < tile->channels; i++) {
         float low = dv_bf16_to_f32(record->minima[i]), wide = dv_bf16_to_f32(record->steps[i]);
         minimum[i] = wide < 0 ? low - wide : low;
-        step[i] = wide < 0 ? 0 : wide * unit;
+        step[i] = wide < 0 ? 0 : wide;
     }
 }
 
@@ -653,12 +610,9 @@ static bool bits_encode(dv_type type, const void *src, size_t count, uint8_t *pa
 
 static void bits_decode(dv_type type, const uint8_t *packed, size_t count, void *dst) {
     for (size_t done = 0; done < count; done += DV_CHUNK) {
-        uint16_t codes[DV_CHUNK + 8];
-        float levels[DV_CHUNK];
+        float levels[DV_CHUNK + 8];
         size_t now = least(DV_CHUNK, count - done);
-        unpack_plain(packed + done / 8, now, 1, codes);
-        for (size_t i = 0; i < now; i++)
-            levels[i] = (float)codes[i];
+        unpack_plain(packed + done / 8, now, 1, levels);
         from_f32(type, levels, now, element_in(type, dst, done));
     }
 }

@@ -177,7 +177,7 @@ static void affine_decode(const dv_code_tile *tile, const dv_affine *by, const u
         if (at % DV_CHUNK == 0)
             src = unpack_codes(src, tile->bits, levels);
         float *out = piece_out(tile, dst, &p, buffer);
-        restore(levels + at % DV_CHUNK, p.count, piece_values(tile, &base, &p, bases),
+        restore(levels + at % DV_CHUNK, p.count, 1, p.count, piece_values(tile, &base, &p, bases),
                 piece_values(tile, &step, &p, steps), out);
         piece_store(tile, out, &p, dst);
     }
@@ -205,8 +205,8 @@ static void affine_mask(const dv_code_tile *tile, const dv_affine *by, const uin
         size_t within = at % DV_CHUNK, filled = within + p.count;
         if (within == 0)
             src = unpack_codes(src, tile->bits, levels);
-        restore(levels + within, p.count, piece_values(tile, &base, &p, bases), piece_values(tile, &step, &p, steps),
-                values + within);
+        restore(levels + within, p.count, 1, p.count, piece_values(tile, &base, &p, bases),
+                piece_values(tile, &step, &p, steps), values + within);
         for (size_t i = 0; !dense && i < p.count; i++)
             if (values[within + i] > 0)
                 set_bit(mask, elements, first + p.place + i);

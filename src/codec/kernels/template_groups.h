@@ -265,7 +265,7 @@ static void groups_decode(const dv_code_tile *tile, const dv_group *groups, cons
         if (at % DV_CHUNK == 0)
             src = unpack_codes(src, tile->bits, levels);
         float *out = piece_out(tile, dst, &p, buffer);
-        restore(levels + at % DV_CHUNK, p.count, minimum, step, out);
+        restore(levels + at % DV_CHUNK, p.count, 1, p.count, minimum, step, out);
         piece_store(tile, out, &p, dst);
     }
 }

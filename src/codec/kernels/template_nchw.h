@@ -110,12 +110,12 @@ LOOP ANY_NUMBER void quantize_channel(const float *restrict x, size_t rows, size
         }
 }
 
-/* Rows of marks to elements of a channel, likewise. */
-LOOP void restore_channel(const uint16_t *restrict marks, float middle, size_t rows, size_t stride, size_t width,
+/* Rows of levels to elements of a channel, likewise. */
+LOOP void restore_channel(const float *restrict levels, size_t rows, size_t stride, size_t width,
                           const float *restrict base, float scale, float *restrict out) {
-    for (size_t j = 0; j < rows; j++, marks += stride, out += stride)
+    for (size_t j = 0; j < rows; j++, levels += stride, out += stride)
         UNROLL for (size_t i = 0; i < width; i++) {
-            out[i] = base[i] + scale * ((float)marks[i] + middle);
+            out[i] = base[i] + scale * levels[i];
         }
 }
 
@@ -356,20 +356,19 @@ static bool nchw_encode(const dv_tile *tile, dv_random key, const void *src, con
     return true;
 }
 
-/* The other way: the channel at `dst` from its averages and the marks that come next. */
+/* The other way: the channel at `dst` from its averages and the levels that come next. */
 static void nchw_restore(const dv_tile *tile, unpacker *u, stripe now, bool room, const uint16_t *averages,
                          float minimum, float scale, char *dst) {
     static const uint16_t none = 0; /* where averages are not kept */
-    const float middle = mark_middle(tile);
     float base[DV_RUN + DV_EDGE_MAX], buffer[DV_RUN + 2 * DV_GROUP];
     do {
         char *at = element_in(tile->type, dst, now.start);
         float *out = tile->type == DV_F32 ? (float *)(void *)at : buffer;
         size_t width = whole_vectors(now.width, DV_GROUP, room);
-        const uint16_t *marks = unpacker_take(u, now.count);
+        const float *levels = unpacker_take(u, now.count);
         expand_averages(tile->lfc ? averages + now.block : &none, minimum, tile->lfc ? now.edge : now.width, now.width,
                         base);
-        restore_channel(marks, middle, now.count / now.width, now.width, width, base, scale, out);
+        restore_channel(levels, now.count / now.width, now.width, width, base, scale, out);
         if (tile->type != DV_F32)
             from_f32(tile->type, buffer, now.count, at);
     } while (stripe_next(tile, &now));

@@ -262,20 +262,19 @@ INLINE void pixel_run_store(const dv_tile *tile, const float *values, const pixe
         from_f32(tile->type, values + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
 }
 
-/* The other way: the run's marks to elements in `dst`. */
-INLINE void pixel_run_restore(const dv_tile *tile, const uint16_t *marks, const pixel_run *run, const float *base,
+/* The other way: the run's levels to elements in `dst`. */
+INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
                               const float *scale, float *buffer, void *dst) {
-    const float middle = mark_middle(tile);
     char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
     if (tile->type == DV_F32) {
-        restore_marks(marks, middle, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
+        restore(levels, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
         return;
     }
     if (tile->type == DV_BF16) {
-        restore_bf16(marks, middle, tile->pixel_stride, run->rows, run->width, base, scale, (uint16_t *)(void *)at);
+        restore_bf16(levels, tile->pixel_stride, run->rows, run->width, base, scale, (uint16_t *)(void *)at);
         return;
     }
-    restore_marks(marks, middle, run->width, run->rows, run->width, base, scale, buffer);
+    restore(levels, run->width, run->rows, run->width, base, scale, buffer);
     pixel_run_store(tile, buffer, run, at);
 }
 
@@ -301,7 +300,7 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
     do {
         add_averages(tile->lfc ? record->averages + now.block * channels : NULL, minimum, channels, base);
         repeat(base, channels, now.rows == 1 ? now.pixels : 1);
-        const uint16_t *marks = unpacker_take(&u, now.rows * now.width);
-        pixel_run_restore(tile, marks, &now, base, scale, buffer, dst);
+        const float *levels = unpacker_take(&u, now.rows * now.width);
+        pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
     } while (pixel_run_next(tile, &now, most));
 }
