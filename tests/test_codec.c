@@ -490,6 +490,30 @@ static void threads_change_nothing(void **state) {
     }
 }
 
+/* A large map that is decoded as a whole goes past the caches; its slices do not. */
+static void whole_maps_decode_as_slices_do(void **state) {
+    (void)state;
+    static const size_t channels[] = {64, 48, 20, 7}; /* of whole lines, and of none */
+    for (int type = 0; type < DV_TYPE_COUNT; type++)
+        for (int c = 0; c < 4; c++) {
+            dv_map map = {.type = (dv_type)type, .layout = DV_NHWC, .images = 2, .channels = channels[c], .rank = 2};
+            map.sides[0] = map.sides[1] = (c + 1) * 56;
+            scene s = scene_new("division", &map);
+            char *slices = guarded_new(dv_map_bytes(&map));
+            s.codec.threads = 1;
+            assert_ok(dv_codec_encode(&s.codec, &map, NULL, s.src, s.packed, s.bytes, &error));
+            assert_ok(dv_codec_decode(&s.codec, &map, NULL, s.packed, s.bytes, s.dst, &error));
+            for (size_t i = 0; i < map.images; i++)
+                assert_ok(dv_codec_decode_images(&s.codec, &map, NULL, i, 1, s.packed, s.bytes,
+                                                 slices + i * (dv_map_bytes(&map) / 2), &error));
+            assert_memory_equal(slices, s.dst, dv_map_bytes(&map));
+            guarded_free(slices, dv_map_bytes(&map));
+            guarded_free(s.src, dv_map_bytes(&map) + SLACK);
+            guarded_free(s.dst, dv_map_bytes(&map) + SLACK);
+            guarded_free(s.packed, s.bytes + SLACK);
+        }
+}
+
 /* Calls from several threads at once, each with its own buffers. cmocka's checks belong to the main thread,
  * so the others only count what differs. */
 static void calls_from_many_threads_agree(void **state) {
@@ -539,6 +563,7 @@ int main(void) {
         cmocka_unit_test(ranges_touch_their_records_only),
         cmocka_unit_test(noise_may_be_left_out),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(whole_maps_decode_as_slices_do),
         cmocka_unit_test(calls_from_many_threads_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

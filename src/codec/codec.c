@@ -79,6 +79,10 @@ size_t dv_codec_format(const dv_codec *codec, char *text, size_t bytes) {
     return dv_option_text_format(&table, ':', text, length, bytes);
 }
 
+/* Bytes that a thread decodes of a whole map from which on they are written past the caches. Slices of a map are
+ * decoded to be used at once, and never are. */
+enum { STREAMED_SHARE = 1 << 20 };
+
 /* ---- calls --------------------------------------------------------------------------------- */
 
 int dv_codec_threads(const dv_codec *codec) {
@@ -153,11 +157,16 @@ dv_status dv_codec_encode_images(const dv_codec *codec, const dv_map *map, const
     return codec->kind->encode(&call, src, records, error);
 }
 
+static dv_status decode(dv_codec_call *call, const void *packed, size_t packed_bytes, void *dst, dv_error *error) {
+    DV_TRY(dv_codec_check_call(call, dst, packed, packed_bytes, error));
+    const uint8_t *records = (const uint8_t *)packed + call->first * call->record_bytes;
+    return call->codec->kind->decode(call, records, dst, error);
+}
+
 dv_status dv_codec_decode_images(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,
                                  size_t count, const void *packed, size_t packed_bytes, void *dst, dv_error *error) {
     dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .first = first, .count = count};
-    DV_TRY(dv_codec_check_call(&call, dst, packed, packed_bytes, error));
-    return codec->kind->decode(&call, (const uint8_t *)packed + first * call.record_bytes, dst, error);
+    return decode(&call, packed, packed_bytes, dst, error);
 }
 
 dv_status dv_codec_decode_mask(const dv_codec *codec, const dv_map *map, size_t first, size_t count, const void *packed,
@@ -175,7 +184,11 @@ dv_status dv_codec_encode(const dv_codec *codec, const dv_map *map, const dv_noi
 
 dv_status dv_codec_decode(const dv_codec *codec, const dv_map *map, const dv_noise *noise, const void *packed,
                           size_t packed_bytes, void *dst, dv_error *error) {
-    return dv_codec_decode_images(codec, map, noise, 0, map ? map->images : 0, packed, packed_bytes, dst, error);
+    dv_codec_call call = {.codec = codec, .map = map, .noise = noise_or_zero(noise), .count = map ? map->images : 0};
+    DV_TRY(dv_codec_check(codec, error));
+    DV_TRY(dv_map_check(map, error));
+    call.streams = dv_map_bytes(map) / (size_t)dv_codec_threads(codec) > STREAMED_SHARE;
+    return decode(&call, packed, packed_bytes, dst, error);
 }
 
 /* The first element of the call that is NaN or infinite, or the number of elements. */

@@ -103,7 +103,8 @@ static dv_status decode(const dv_codec_call *call, const uint8_t *records, void 
     if (dv_map_pixels(call->map) == 1)
         return dv_codec_exact.decode(call, records, elements, error);
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
-    const dv_tile tile = describe_tile(call->codec, call->map);
+    dv_tile tile = describe_tile(call->codec, call->map);
+    tile.streams = call->streams;
     size_t pieces = call->count * dv_map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
     size_t bytes = tile_bytes(&tile);
 #pragma omp parallel for num_threads(dv_codec_threads(call->codec)) schedule(static)

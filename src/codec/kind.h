@@ -16,6 +16,7 @@ typedef struct dv_codec_call {
     dv_noise noise;
     size_t first, count;
     size_t record_bytes;
+    bool streams; /* of decoding: no cache would hold what is decoded until it is read */
 } dv_codec_call;
 
 typedef struct dv_codec_kind {

@@ -50,9 +50,15 @@ typedef struct dv_tile_piece {
     dv_random key;
 } dv_tile_piece;
 
-/* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next. */
-static inline ptrdiff_t dv_tile_next(const dv_codec_call *call, size_t image, size_t number) {
+/* Bytes of a tile beside which a cache of two MB has room for the next one. */
+enum { DV_TILE_BESIDE_NEXT = 1 << 20 };
+
+/* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next; 0 if a second-level
+ * cache has no room for both. */
+static inline ptrdiff_t dv_tile_next(const dv_codec_call *call, const dv_tile *tile, size_t image, size_t number) {
     const dv_map *map = call->map;
+    if (tile->channels * dv_tile_pixels(tile) * dv_type_bytes(map->type) > DV_TILE_BESIDE_NEXT)
+        return 0;
     size_t tiles = dv_map_tiles(map), pixels = dv_map_pixels(map), elements = map->channels * pixels;
     size_t in_image = DV_TILE_CHANNELS * (map->layout == DV_NHWC ? 1 : pixels);
     if (number + 1 < tiles)
@@ -72,7 +78,7 @@ static inline dv_tile_piece dv_tile_piece_at(const dv_codec_call *call, const dv
     p.element = (image * call->map->channels * pixels) + channel * (call->map->layout == DV_NHWC ? 1 : pixels);
     if (call->map->channels - channel < p.tile.channels)
         p.tile.channels = call->map->channels - channel;
-    p.tile.next = dv_tile_next(call, image, number);
+    p.tile.next = dv_tile_next(call, &p.tile, image, number);
     const uint64_t words[] = {call->noise.seed, call->noise.step, call->noise.value,
                               call->noise.image + call->first + image, number};
     p.key = dv_random_key(words, sizeof words / sizeof *words);

@@ -56,6 +56,7 @@ typedef struct dv_tile {
     dv_dithering dither;
     bool lfc, hfc;  /* division: which parts the record has: averages; minima, steps and codes */
     bool masked;    /* lean: code 0 is that of an element outside of the mask */
+    bool streams;   /* division: what is decoded is not read again soon, so that it need not be in caches */
     ptrdiff_t next; /* bytes from this tile's elements to those that are encoded after it; 0 if none are */
 } dv_tile;
 

@@ -20,7 +20,7 @@
 
 #include <math.h>
 #include <string.h>
-#if defined(__F16C__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -34,9 +34,13 @@
 /* Before a loop whose vector form is worth unrolling: those that are the time a codec takes. */
 #define UNROLL _Pragma("GCC unroll 4")
 
+/* Of arrays that loops go through: a vector that begins in the middle of a cache line costs twice. */
+#define ALIGNED _Alignas(64)
+
 enum {
     DV_RUN = DV_TILE_CHANNELS, /* elements handled together: arrays of them stay in the L1 cache */
     DV_GROUP = 8,              /* pixels or rows that one step of the first pass takes */
+    DV_PADDING = 16,           /* floats of a cache line */
 };
 
 INLINE float smaller(float a, float b) {
@@ -138,12 +142,37 @@ INLINE void prefetch_next(const dv_tile *tile, const void *run, size_t bytes) {
         __builtin_prefetch(soon + i, 0, 2);
 }
 
+/* ---- streaming ------------------------------------------------------------------------------ */
+
+/* Writes past the caches what is next to nothing to them: half of the memory traffic of a write is reading the line
+ * before. The other threads see it after stream_end. */
+INLINE void stream_lines(const void *restrict src, size_t bytes, void *restrict dst) {
+#if defined(__AVX512BW__)
+    for (size_t i = 0; i < bytes; i += 64)
+        _mm512_stream_si512((void *)((char *)dst + i), _mm512_load_si512((const char *)src + i));
+#elif defined(__AVX__)
+    for (size_t i = 0; i < bytes; i += 32)
+        _mm256_stream_si256((void *)((char *)dst + i), _mm256_load_si256((const void *)((const char *)src + i)));
+#elif defined(__x86_64__)
+    for (size_t i = 0; i < bytes; i += 16)
+        _mm_stream_si128((void *)((char *)dst + i), _mm_load_si128((const void *)((const char *)src + i)));
+#else
+    memcpy(dst, src, bytes);
+#endif
+}
+
+INLINE void stream_end(void) {
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
 /* ---- chunks of codes ----------------------------------------------------------------------- */
 
 /* 16 random bits for each element of a chunk: one word serves two neighbours, on a little-endian
  * machine the lower half the first. (8 more than a chunk, for last chunks that are packed in whole bytes.) */
 typedef union chunk_random {
-    uint32_t words[DV_CHUNK / 2 + 4];
+    ALIGNED uint32_t words[DV_CHUNK / 2 + 4];
     uint16_t halves[DV_CHUNK + 8];
 } chunk_random;
 
@@ -192,12 +221,22 @@ INLINE void pack_three(const uint16_t *restrict fixed, const uint16_t *restrict 
     }
 }
 
+#if defined(__AVX512BW__)
+#include "codec/kernels/template_avx512.h"
+#endif
+
 /* Numbers behind the last of a chunk that is not whole must be 0, and get 0 for random. Without dither half a code is
  * added in its place. */
 LOOP void pack_chunk(dv_random key, bool nearest, uint32_t chunk, const uint16_t *fixed, size_t count, int bits,
                      uint8_t *dst) {
     chunk_random random;
     size_t bytes = dv_chunk_bytes(count, bits);
+#if defined(__AVX512BW__)
+    if (bits == 2 && count == DV_CHUNK && !nearest) {
+        pack_two(key, chunk, fixed, dst);
+        return;
+    }
+#endif
     if (nearest)
         for (size_t j = 0; j < DV_CHUNK; j++)
             random.halves[j] = 0x8000;
@@ -291,7 +330,7 @@ typedef struct packer {
     uint32_t chunk; /* the next */
     uint8_t *dst;
     size_t fill;
-    uint16_t fixed[DV_CHUNK + DV_RUN + 16]; /* a run may write a vector further */
+    ALIGNED uint16_t fixed[DV_CHUNK + DV_RUN + 16]; /* a run may write a vector further */
 } packer;
 
 INLINE void packer_write(packer *p, size_t first, size_t count) {
@@ -321,11 +360,11 @@ typedef struct unpacker {
     dv_random key;
     int bits;
     bool subtractive;
-    uint32_t chunk;                                 /* the next */
-    const uint8_t *src;                             /* NULL: there are no codes, and all levels are 0 */
-    size_t left;                                    /* elements not yet unpacked */
-    size_t first, last;                             /* those unpacked but not taken: levels[first .. last) */
-    float levels[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
+    uint32_t chunk;                                         /* the next */
+    const uint8_t *src;                                     /* NULL: there are no codes, and all levels are 0 */
+    size_t left;                                            /* elements not yet unpacked */
+    size_t first, last;                                     /* those unpacked but not taken: levels[first .. last) */
+    ALIGNED float levels[DV_RUN + 2 * DV_CHUNK + DV_GROUP]; /* a vector more can be read */
 } unpacker;
 
 static void unpacker_begin(unpacker *u, const dv_tile *tile, dv_random key, const uint8_t *codes) {
@@ -372,8 +411,8 @@ INLINE const float *unpacker_take(unpacker *u, size_t count) {
 /* Sum, minimum and maximum of `count` columns side by side: channels in NHWC, columns of pixels in
  * NCHW. */
 typedef struct columns {
-    float sum[DV_RUN + DV_GROUP], minimum[DV_RUN + DV_GROUP],
-        maximum[DV_RUN + DV_GROUP]; /* a vector more can be read */
+    ALIGNED float sum[DV_RUN + DV_PADDING];
+    float minimum[DV_RUN + DV_PADDING], maximum[DV_RUN + DV_PADDING]; /* a vector more can be read */
 } columns;
 
 static void columns_clear(columns *all, size_t count) {
@@ -385,8 +424,10 @@ static void columns_clear(columns *all, size_t count) {
 }
 
 /* Adds `items` rows, each `count` long and `stride` after the one before. `items` is a constant. */
-INLINE void columns_add_items(columns *all, const float *restrict x, size_t stride, size_t items, size_t count) {
-    float *restrict sums = all->sum, *restrict minima = all->minimum, *restrict maxima = all->maximum;
+INLINE void columns_add_items(columns *all, size_t first, const float *restrict x, size_t stride, size_t items,
+                              size_t count) {
+    float *restrict sums = all->sum + first, *restrict minima = all->minimum + first,
+                    *restrict maxima = all->maximum + first;
     for (size_t i = 0; i < count; i++) {
         float sum = sums[i], minimum = minima[i], maximum = maxima[i];
         for (size_t j = 0; j < items; j++) {
@@ -401,28 +442,28 @@ INLINE void columns_add_items(columns *all, const float *restrict x, size_t stri
     }
 }
 
-LOOP void columns_add(columns *all, const float *x, size_t stride, size_t items, size_t count) {
+LOOP void columns_add(columns *all, size_t first, const float *x, size_t stride, size_t items, size_t count) {
     for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride)
-        columns_add_items(all, x, stride, DV_GROUP, count);
+        columns_add_items(all, first, x, stride, DV_GROUP, count);
     switch (items) { /* what is left at the end of a map is often the same: 28 = 3 x 8 + 4, 14 = 8 + 6, 7 */
     case 7:
-        columns_add_items(all, x, stride, 7, count);
+        columns_add_items(all, first, x, stride, 7, count);
         break;
     case 6:
-        columns_add_items(all, x, stride, 6, count);
+        columns_add_items(all, first, x, stride, 6, count);
         break;
     case 4:
-        columns_add_items(all, x, stride, 4, count);
+        columns_add_items(all, first, x, stride, 4, count);
         break;
     default:
         for (; items > 0; items--, x += stride)
-            columns_add_items(all, x, stride, 1, count);
+            columns_add_items(all, first, x, stride, 1, count);
     }
 }
 
 /* The range of the HFC, and zero or, after anything that cannot be packed, NaN or more. */
 typedef struct residue {
-    float minimum[DV_RUN], maximum[DV_RUN], poison[DV_RUN];
+    ALIGNED float minimum[DV_RUN], maximum[DV_RUN], poison[DV_RUN];
 } residue;
 
 static void residue_clear(residue *rest, size_t count) {
@@ -446,22 +487,24 @@ static bool residue_is_clean(const residue *rest, size_t count) {
     return poison == 0;
 }
 
-/* Averages of the blocks whose columns are complete, `pixels` each, and what they leave. */
-static void average_blocks(const columns *all, size_t count, float pixels, uint16_t *averages, residue *rest) {
+/* Averages of the blocks whose columns, from `first` on, are complete, `pixels` each, and what they leave. */
+static void average_blocks(const columns *all, size_t first, size_t count, float pixels, uint16_t *averages,
+                           residue *rest) {
+    const float *sums = all->sum + first, *minima = all->minimum + first, *maxima = all->maximum + first;
     for (size_t i = 0; i < count; i++) {
-        float minimum = all->minimum[i], maximum = all->maximum[i];
-        float mean = all->sum[i] / pixels;
+        float minimum = minima[i], maximum = maxima[i];
+        float mean = sums[i] / pixels;
         averages[i] = dv_bf16_nearest_number(minimum == maximum ? maximum : mean);
         float low = dv_bf16_to_f32(averages[i]);
         rest->minimum[i] = smaller(minimum - low, rest->minimum[i]);
         rest->maximum[i] = larger(maximum - low, rest->maximum[i]);
-        rest->poison[i] += poison_of(all->sum[i], minimum, maximum);
+        rest->poison[i] += poison_of(sums[i], minimum, maximum);
     }
 }
 
 /* What turns an element less its average into fixed point. */
 typedef struct scales {
-    float offset[DV_RUN], scale[DV_RUN];
+    ALIGNED float offset[DV_RUN], scale[DV_RUN];
 } scales;
 
 /* Chooses minimum and step of `count` channels. False if any of them was not finite. */
@@ -502,12 +545,26 @@ INLINE void repeat(float *values, size_t width, size_t times) {
             values[i * width + j] = values[j];
 }
 
+#if !defined(__AVX512BW__)
+/* What is done of a row of `width` elements by hand: nothing, but those `ahead` bytes further on are asked for. */
+INLINE size_t quantize_vectors(const float *x, size_t width, const float *low, const float *offset, const float *scale,
+                               uint16_t *fixed, ptrdiff_t ahead) {
+    (void)low, (void)offset, (void)scale, (void)fixed;
+    for (size_t i = 0; ahead && i < width; i += 16)
+        __builtin_prefetch((const char *)(x + i) + ahead, 0, 2);
+    return 0;
+}
+#endif
+
 /* Rows of elements to fixed point, each element of a row with its own average, offset and scale. */
 LOOP void quantize(const float *restrict x, size_t stride, size_t rows, size_t width, const float *restrict low,
-                   const float *restrict offset, const float *restrict scale, uint16_t *restrict fixed) {
-    for (size_t j = 0; j < rows; j++, x += stride, fixed += width)
-        UNROLL for (size_t i = 0; i < width; i++) fixed[i] =
+                   const float *restrict offset, const float *restrict scale, uint16_t *restrict fixed,
+                   ptrdiff_t ahead) {
+    for (size_t j = 0; j < rows; j++, x += stride, fixed += width) {
+        size_t done = quantize_vectors(x, width, low, offset, scale, fixed, ahead);
+        UNROLL for (size_t i = done; i < width; i++) fixed[i] =
             (uint16_t)(int32_t)((x[i] - low[i] - offset[i]) * scale[i]);
+    }
 }
 
 /* Rows of levels to elements. */

@@ -19,59 +19,80 @@ INLINE bool is_paired(const dv_tile *tile) {
     return tile->type == DV_BF16 && (tile->channels | tile->pixel_stride) % 2 == 0;
 }
 
-/* Adds `pixels` pixels of a row to the columns. */
-static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all) {
+/* Adds `pixels` pixels of a row to the columns from `first` on. */
+static void nhwc_add_pixels(const dv_tile *tile, const void *src, size_t pixels, columns *all, size_t first) {
     if (tile->type == DV_F32) {
-        columns_add(all, src, tile->pixel_stride, pixels, tile->channels);
+        columns_add(all, first, src, tile->pixel_stride, pixels, tile->channels);
         return;
     }
     if (is_paired(tile)) {
-        columns_add_pairs(all, src, tile->pixel_stride / 2, pixels, tile->channels / 2);
+        columns_add_pairs(all, first, src, tile->pixel_stride / 2, pixels, tile->channels / 2);
         return;
     }
     float buffer[DV_GROUP * DV_RUN];
     for (size_t done = 0; done < pixels; done += DV_GROUP) {
         size_t now = least(DV_GROUP, pixels - done);
         load_pixels(tile, element(tile->type, src, done * tile->pixel_stride), now, buffer);
-        columns_add(all, buffer, tile->channels, now, tile->channels);
+        columns_add(all, first, buffer, tile->channels, now, tile->channels);
     }
 }
 
-static void nhwc_reduce_block(const dv_tile *tile, const void *src, const size_t block[3], columns *all) {
-    size_t depth = dv_block_length(tile, 0, block[0]), height = dv_block_length(tile, 1, block[1]);
-    columns_clear(all, tile->channels);
+/* Blocks side by side of a row of blocks, at least one, as many as fit into a run: read together, row by row, so that
+ * memory is read in its order. */
+typedef struct row_of_blocks {
+    size_t at[3];  /* of the first */
+    size_t blocks; /* of it */
+    columns all;
+} row_of_blocks;
+
+/* Adds a row of pixels, of which `src` is the first, to the columns of all blocks. */
+static void row_of_blocks_add(const dv_tile *tile, const char *src, row_of_blocks *row) {
+    for (size_t b = 0; b < row->blocks; b++) {
+        size_t pixels = dv_block_length(tile, 2, row->at[2] + b);
+        nhwc_add_pixels(tile, src, pixels, &row->all, b * tile->channels);
+        src += pixels * tile->pixel_stride * dv_type_bytes(tile->type);
+    }
+}
+
+static void row_of_blocks_read(const dv_tile *tile, const void *src, row_of_blocks *row) {
+    size_t depth = dv_block_length(tile, 0, row->at[0]), height = dv_block_length(tile, 1, row->at[1]);
+    columns_clear(&row->all, row->blocks * tile->channels);
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++) {
-            size_t row = (block[0] * tile->edges[0] + z) * tile->sides[1] + block[1] * tile->edges[1] + y;
-            size_t pixel = row * tile->sides[2] + block[2] * tile->edges[2];
-            nhwc_add_pixels(tile, element(tile->type, src, pixel * tile->pixel_stride),
-                            dv_block_length(tile, 2, block[2]), all);
+            size_t line = (row->at[0] * tile->edges[0] + z) * tile->sides[1] + row->at[1] * tile->edges[1] + y;
+            size_t pixel = line * tile->sides[2] + row->at[2] * tile->edges[2];
+            row_of_blocks_add(tile, element(tile->type, src, pixel * tile->pixel_stride), row);
         }
 }
 
-/* The averages of a block, and what it leaves. */
-static void nhwc_average_block(const dv_tile *tile, const void *src, const size_t block[3], uint16_t *averages,
-                               residue *rest) {
-    columns all;
-    size_t pixels =
-        dv_block_length(tile, 0, block[0]) * dv_block_length(tile, 1, block[1]) * dv_block_length(tile, 2, block[2]);
-    nhwc_reduce_block(tile, src, block, &all);
+/* The averages of these blocks, `further` elements from one to the next, and what they leave. */
+static void row_of_blocks_average(const dv_tile *tile, const void *src, row_of_blocks *row, uint16_t *averages,
+                                  size_t further, residue *rest) {
+    row_of_blocks_read(tile, src, row);
+    size_t area = dv_block_length(tile, 0, row->at[0]) * dv_block_length(tile, 1, row->at[1]);
     uint16_t split[DV_RUN];
-    average_blocks(&all, tile->channels, (float)pixels, is_paired(tile) ? split : averages, rest);
-    if (is_paired(tile))
-        interleave(split, tile->channels / 2, averages);
+    for (size_t b = 0; b < row->blocks; b++, averages += further) {
+        float pixels = (float)(area * dv_block_length(tile, 2, row->at[2] + b));
+        average_blocks(&row->all, b * tile->channels, tile->channels, pixels, is_paired(tile) ? split : averages, rest);
+        if (is_paired(tile))
+            interleave(split, tile->channels / 2, averages);
+    }
 }
 
 /* Averages of all blocks, as far as they are kept, and what they leave. */
 static void nhwc_average(const dv_tile *tile, const void *src, uint16_t *averages, residue *rest) {
     uint16_t unkept[DV_RUN];
     uint16_t *to = tile->lfc ? averages : unkept;
-    size_t block[3], further = tile->lfc ? tile->channels : 0;
+    size_t most = DV_RUN / tile->channels, further = tile->lfc ? tile->channels : 0;
+    row_of_blocks row;
     residue_clear(rest, tile->channels);
-    for (block[0] = 0; block[0] < tile->blocks[0]; block[0]++)
-        for (block[1] = 0; block[1] < tile->blocks[1]; block[1]++)
-            for (block[2] = 0; block[2] < tile->blocks[2]; block[2]++, to += further)
-                nhwc_average_block(tile, src, block, to, rest);
+    for (row.at[0] = 0; row.at[0] < tile->blocks[0]; row.at[0]++)
+        for (row.at[1] = 0; row.at[1] < tile->blocks[1]; row.at[1]++)
+            for (row.at[2] = 0; row.at[2] < tile->blocks[2]; row.at[2] += row.blocks) {
+                row.blocks = least(most, tile->blocks[2] - row.at[2]);
+                row_of_blocks_average(tile, src, &row, to, further, rest);
+                to += row.blocks * further;
+            }
 }
 
 enum { DV_WINDOW = 32 * DV_RUN };
@@ -84,13 +105,17 @@ typedef struct window {
 
 static void window_fill(const dv_tile *tile, const void *src, size_t block, window *seen) {
     size_t across = tile->blocks[2], row = block / across, x = block % across;
-    size_t at[3] = {row / tile->blocks[1], row % tile->blocks[1], x};
+    row_of_blocks now = {.at = {row / tile->blocks[1], row % tile->blocks[1], x}};
     residue unused;
     residue_clear(&unused, tile->channels);
     seen->first = block;
     seen->end = block + least(DV_WINDOW / tile->channels, across - x);
-    for (uint16_t *to = seen->averages; block < seen->end; block++, at[2]++, to += tile->channels)
-        nhwc_average_block(tile, src, at, to, &unused);
+    for (uint16_t *to = seen->averages; block < seen->end; block += now.blocks) {
+        now.blocks = least(DV_RUN / tile->channels, seen->end - block);
+        row_of_blocks_average(tile, src, &now, to, tile->channels, &unused);
+        now.at[2] += now.blocks;
+        to += now.blocks * tile->channels;
+    }
 }
 
 /* The averages that the elements of a block are measured against. */
@@ -180,7 +205,7 @@ INLINE const char *pixel_run_at(const dv_tile *tile, const void *src, const pixe
 /* The same as f32, and their distance from row to row. */
 INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const pixel_run *run, float *buffer,
                                    size_t *stride) {
-    const char *at = pixel_run_at(tile, src, run);
+    const char *at = element(tile->type, src, run->pixel * tile->pixel_stride);
     *stride = tile->type == DV_F32 ? tile->pixel_stride : run->width;
     if (tile->type == DV_F32)
         return (const float *)(const void *)at;
@@ -193,7 +218,7 @@ static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_re
     size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
     repeat(to->offset, channels, times);
     repeat(to->scale, channels, times);
-    float low[DV_RUN], buffer[DV_RUN];
+    ALIGNED float low[DV_RUN], buffer[DV_RUN];
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
@@ -202,7 +227,7 @@ static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_re
         bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
         repeat(low, channels, now.rows == 1 ? now.pixels : 1);
         const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
-        quantize(x, stride, now.rows, now.width, low, to->offset, to->scale, p->fixed + p->fill);
+        quantize(x, stride, now.rows, now.width, low, to->offset, to->scale, p->fixed + p->fill, tile->next);
         packer_add(p, now.rows * now.width);
     } while (pixel_run_next(tile, &now, most));
 }
@@ -262,10 +287,31 @@ INLINE void pixel_run_store(const dv_tile *tile, const float *values, const pixe
         from_f32(tile->type, values + j * width, width, element_in(tile->type, at, j * tile->pixel_stride));
 }
 
+/* Whether the run, whose elements are one behind the other, fills whole lines of the caches. */
+INLINE bool pixel_run_streams(const dv_tile *tile, const pixel_run *run, const char *at) {
+    size_t bytes = run->rows * run->width * dv_type_bytes(tile->type);
+    return tile->streams && tile->type != DV_F16 && (run->rows == 1 || run->width == tile->pixel_stride) &&
+           ((uintptr_t)at | bytes) % 64 == 0;
+}
+
+/* The same past the caches. */
+INLINE void pixel_run_stream(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
+                             const float *scale, float *buffer, char *at) {
+    if (tile->type == DV_F32)
+        restore(levels, run->width, run->rows, run->width, base, scale, buffer);
+    else
+        restore_bf16(levels, run->width, run->rows, run->width, base, scale, (uint16_t *)(void *)buffer);
+    stream_lines(buffer, run->rows * run->width * dv_type_bytes(tile->type), at);
+}
+
 /* The other way: the run's levels to elements in `dst`. */
 INLINE void pixel_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
                               const float *scale, float *buffer, void *dst) {
     char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
+    if (pixel_run_streams(tile, run, at)) {
+        pixel_run_stream(tile, levels, run, base, scale, buffer, at);
+        return;
+    }
     if (tile->type == DV_F32) {
         restore(levels, tile->pixel_stride, run->rows, run->width, base, scale, (float *)(void *)at);
         return;
@@ -289,7 +335,7 @@ INLINE void add_averages(const uint16_t *averages, const float *minimum, size_t 
 }
 
 static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
-    float minimum[DV_RUN], scale[DV_RUN], base[DV_RUN], buffer[DV_RUN];
+    ALIGNED float minimum[DV_RUN], scale[DV_RUN], base[DV_RUN], buffer[DV_RUN];
     size_t channels = tile->channels;
     decoding_scales(tile, record, minimum, scale);
     repeat(scale, channels, repetitions(channels, tile->edges[2]));
@@ -303,4 +349,6 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
         const float *levels = unpacker_take(&u, now.rows * now.width);
         pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
     } while (pixel_run_next(tile, &now, most));
+    if (tile->streams)
+        stream_end();
 }

@@ -36,18 +36,19 @@ INLINE void columns_add_half(columns *all, size_t first, const pair *restrict x,
 }
 
 /* Adds `items` pixels of 2 x `half` channels to columns in split order. `items` is a constant. */
-INLINE void columns_add_pair_items(columns *all, const pair *x, size_t stride, size_t items, size_t half) {
-    columns_add_half(all, 0, x, stride, items, half, false);
-    columns_add_half(all, half, x, stride, items, half, true);
+INLINE void columns_add_pair_items(columns *all, size_t first, const pair *x, size_t stride, size_t items,
+                                   size_t half) {
+    columns_add_half(all, first, x, stride, items, half, false);
+    columns_add_half(all, first + half, x, stride, items, half, true);
 }
 
-LOOP void columns_add_pairs(columns *all, const pair *x, size_t stride, size_t items, size_t half) {
+LOOP void columns_add_pairs(columns *all, size_t first, const pair *x, size_t stride, size_t items, size_t half) {
     for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride)
-        columns_add_pair_items(all, x, stride, DV_GROUP, half);
+        columns_add_pair_items(all, first, x, stride, DV_GROUP, half);
     for (; items >= 2; items -= 2, x += 2 * stride)
-        columns_add_pair_items(all, x, stride, 2, half);
+        columns_add_pair_items(all, first, x, stride, 2, half);
     if (items > 0)
-        columns_add_pair_items(all, x, stride, 1, half);
+        columns_add_pair_items(all, first, x, stride, 1, half);
 }
 
 /* Numbers in split order to that of the channels. */
@@ -60,7 +61,7 @@ static void interleave(const uint16_t *restrict split, size_t half, uint16_t *re
 
 /* A number for each element of a run. */
 typedef struct halved {
-    float even[DV_RUN / 2], odd[DV_RUN / 2];
+    ALIGNED float even[DV_RUN / 2], odd[DV_RUN / 2];
 } halved;
 
 /* From those of a pixel in split order, for `times` pixels. */
