@@ -19,7 +19,7 @@
 
 enum { KERNEL = 3, TILE = 4, ROWS = DV_WINOGRAD_ROWS, PANEL = DV_WINOGRAD_PANEL };
 enum { SIDE = DV_WINOGRAD_SIDE, WEIGHTS_POINTS = SIDE * SIDE };
-enum { WEIGHTS_BYTES = 10 << 20, CHUNK_BYTES = 256 << 10 };
+enum { WEIGHTS_BYTES = 10 << 20, CHUNK_BYTES = 256 << 10, PARTS_BYTES = 5 << 20, MOST_PARTS = 4 };
 
 /* One end of the convolution. */
 typedef struct winograd_map {
@@ -38,6 +38,7 @@ typedef struct winograd_pass {
     dv_winograd_weights layout;
     size_t tiles_y, tiles_x, tiles; /* of an image, of all */
     size_t chunk;                   /* tiles that go through together, whole rows of the products */
+    size_t parts, part_tiles;       /* of a gradient: they have sums of their own; tiles of a part */
     size_t block;                   /* channels of `to` that go through together, whole panels */
     size_t from_stride, to_stride;  /* floats from one point to the next, in a chunk's points */
     size_t weights_stride;          /* in a block's */
@@ -231,46 +232,103 @@ static dv_status pack_weights(dv_pass *pass, const float *plain, void *packed, v
 
 /* ---- backward weights ----------------------------------------------------------------------- */
 
-/* The workspace, which all threads share. */
+/* The workspace. Each part of the tiles has sums of its own, so that threads which take parts hand each other nothing:
+ * handing a chunk's points from one core's cache to the other's at each chunk took as long as the products. How many
+ * parts there are is for the shape to say, so that the sums' order and their bits are the same for any number of
+ * threads. Where threads are more than parts, or there is one, all of them go through each part together. */
 typedef struct gradient_space {
-    float *weights; /* points [WEIGHTS_POINTS][panels][depth][PANEL] of a block's gradient */
+    float *weights; /* points [parts][WEIGHTS_POINTS][panels][depth][PANEL] of a block's gradient */
     float *from;    /* points [points][tiles][channels] of a chunk */
     float *to;      /* points [points][panels][tiles][PANEL] of a chunk's gradients */
 } gradient_space;
 
-static gradient_space gradient_carve(const winograd_pass *made, void *workspace, size_t *bytes) {
-    return (gradient_space){
-        .weights = dv_carve(workspace, bytes, WEIGHTS_POINTS * made->weights_stride * sizeof(float)),
-        .from = dv_carve(workspace, bytes, made->points * made->from_stride * sizeof(float)),
-        .to = dv_carve(workspace, bytes, made->points * made->to_stride * sizeof(float)),
-    };
+static bool by_parts(const winograd_pass *made) {
+    return made->parts > 1 && made->parts >= (size_t)made->pass.threads;
+}
+
+static size_t part_floats(const winograd_pass *made) {
+    return WEIGHTS_POINTS * made->weights_stride;
+}
+
+/* Carves it, with the chunk's arrays of one thread, or of all together. */
+static gradient_space gradient_carve(const winograd_pass *made, void *workspace, size_t thread, size_t *bytes) {
+    gradient_space space = {.weights = dv_carve(workspace, bytes, made->parts * part_floats(made) * sizeof(float))};
+    for (size_t i = 0; i <= (by_parts(made) ? thread : 0); i++) {
+        space.from = dv_carve(workspace, bytes, made->points * made->from_stride * sizeof(float));
+        space.to = dv_carve(workspace, bytes, made->points * made->to_stride * sizeof(float));
+    }
+    return space;
+}
+
+/* Tile `first + t` to the points of a chunk. */
+static void add_tile(const winograd_pass *made, const dv_pass_arrays *arrays, size_t first, size_t t,
+                     channel_block block, const gradient_space *space) {
+    input_points(made, arrays->src, first + t, space->from + t * made->from.channels);
+    dv_winograd_pixels pixels = tile_of(made, arrays->dst, first + t, block.first);
+    made->form->gradient(&pixels, block.count, space->to + t * PANEL, made->to_stride, made->chunk * PANEL);
 }
 
 /* Adds a chunk's products to one point of a panel of the gradient: one product, or several that share it. */
 static void add_products(const winograd_pass *made, size_t point, size_t column, size_t count,
-                         const gradient_space *space) {
+                         const gradient_space *space, float *weights) {
     size_t depth = made->from.channels;
     for (size_t p = 0; p < made->points; p++)
         if (weights_point(made->form, p) == point)
             made->kernels->multiply_add(space->from + p * made->from_stride, depth, count,
                                         space->to + p * made->to_stride + column * made->chunk,
-                                        space->weights + point * made->weights_stride + column * depth);
+                                        weights + point * made->weights_stride + column * depth);
+}
+
+/* One thread goes through a chunk. */
+static void add_chunk_alone(const winograd_pass *made, const dv_pass_arrays *arrays, size_t first, size_t count,
+                            channel_block block, const gradient_space *space, float *weights) {
+    for (size_t t = 0; t < count; t++)
+        add_tile(made, arrays, first, t, block, space);
+    for (size_t point = 0; point < WEIGHTS_POINTS; point++)
+        for (size_t column = 0; column < block.count; column += PANEL)
+            add_products(made, point, column, count, space, weights);
 }
 
 /* The threads of a team go together through a chunk: first over its tiles, then over the products. */
-static void add_chunk(const winograd_pass *made, const dv_pass_arrays *arrays, size_t first, channel_block block,
-                      const gradient_space *space) {
-    size_t depth = made->from.channels, count = tiles_from(made, first);
+static void add_chunk(const winograd_pass *made, const dv_pass_arrays *arrays, size_t first, size_t count,
+                      channel_block block, const gradient_space *space, float *weights) {
 #pragma omp for schedule(static)
-    for (size_t t = 0; t < count; t++) {
-        input_points(made, arrays->src, first + t, space->from + t * depth);
-        dv_winograd_pixels pixels = tile_of(made, arrays->dst, first + t, block.first);
-        made->form->gradient(&pixels, block.count, space->to + t * PANEL, made->to_stride, made->chunk * PANEL);
-    }
+    for (size_t t = 0; t < count; t++)
+        add_tile(made, arrays, first, t, block, space);
 #pragma omp for collapse(2) schedule(dynamic, 1) /* the last point may have more products than all others */
     for (size_t i = 0; i < WEIGHTS_POINTS; i++)
         for (size_t column = 0; column < block.count; column += PANEL)
-            add_products(made, WEIGHTS_POINTS - 1 - i, column, count, space);
+            add_products(made, WEIGHTS_POINTS - 1 - i, column, count, space, weights);
+}
+
+/* A thread of its own, or all of them, go through the chunks of a part. */
+static void add_part(const winograd_pass *made, const dv_pass_arrays *arrays, size_t part, channel_block block,
+                     const gradient_space *space, bool alone) {
+    float *weights = space->weights + part * part_floats(made);
+    size_t first = part * made->part_tiles, end = dv_smaller(first + made->part_tiles, made->tiles);
+    for (; first < end; first += made->chunk)
+        (alone ? add_chunk_alone : add_chunk)(made, arrays, first, dv_smaller(made->chunk, end - first), block, space,
+                                              weights);
+}
+
+static void add_parts(const winograd_pass *made, const dv_pass_arrays *arrays, channel_block block,
+                      const gradient_space *space) {
+    if (by_parts(made)) {
+#pragma omp for schedule(static)
+        for (size_t part = 0; part < made->parts; part++)
+            add_part(made, arrays, part, block, space, true);
+    } else {
+        for (size_t part = 0; part < made->parts; part++)
+            add_part(made, arrays, part, block, space, false);
+    }
+}
+
+/* The sums of all parts at a point, in those of the first. */
+static void sum_parts(const winograd_pass *made, size_t point, float *weights) {
+    float *sum = weights + point * made->weights_stride;
+    for (size_t part = 1; part < made->parts; part++)
+        for (size_t i = 0; i < made->weights_stride; i++)
+            sum[i] += sum[part * part_floats(made) + i];
 }
 
 /* A block of the gradient: from nothing through all chunks to the plain one. */
@@ -279,10 +337,12 @@ static void add_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
     const dv_winograd_weights *layout = &made->layout;
     size_t depth = made->from.channels;
 #pragma omp for schedule(static)
+    for (size_t i = 0; i < made->parts * WEIGHTS_POINTS; i++)
+        memset(space->weights + i * made->weights_stride, 0, made->weights_stride * sizeof(float));
+    add_parts(made, arrays, block, space);
+#pragma omp for schedule(static)
     for (size_t point = 0; point < WEIGHTS_POINTS; point++)
-        memset(space->weights + point * made->weights_stride, 0, made->weights_stride * sizeof(float));
-    for (size_t first = 0; first < made->tiles; first += made->chunk)
-        add_chunk(made, arrays, first, block, space);
+        sum_parts(made, point, space->weights);
 #pragma omp for collapse(2) schedule(static)
     for (size_t column = 0; column < block.count; column += PANEL)
         for (size_t d = 0; d < depth; d++)
@@ -294,11 +354,13 @@ static void add_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
 static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
     const winograd_pass *made = (const winograd_pass *)pass;
     (void)error;
-    size_t bytes = 0;
-    gradient_space space = gradient_carve(made, arrays->workspace, &bytes);
 #pragma omp parallel num_threads(pass->threads)
-    for (size_t first = 0; first < made->to.channels; first += made->block)
-        add_block(made, arrays, block_at(made, first), &space);
+    {
+        size_t bytes = 0;
+        gradient_space space = gradient_carve(made, arrays->workspace, (size_t)omp_get_thread_num(), &bytes);
+        for (size_t first = 0; first < made->to.channels; first += made->block)
+            add_block(made, arrays, block_at(made, first), &space);
+    }
     return DV_OK;
 }
 
@@ -356,6 +418,14 @@ static size_t choose_chunk(const winograd_pass *made) {
     return dv_smaller(chunk > least ? chunk : least, round_up(dv_divide_up(made->tiles, sharers), ROWS));
 }
 
+/* Parts of a gradient's tiles, as many as take little workspace: alike, and of about a chunk at least. */
+static void set_parts(winograd_pass *made) {
+    size_t fitting = PARTS_BYTES / (part_floats(made) * sizeof(float)), chunks = made->tiles / made->chunk;
+    size_t most = dv_smaller(dv_smaller(fitting, MOST_PARTS), chunks);
+    made->part_tiles = round_up(dv_divide_up(made->tiles, most ? most : 1), ROWS);
+    made->parts = dv_divide_up(made->tiles, made->part_tiles);
+}
+
 /* How the work is cut, and the workspace that this takes. */
 static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     size_t side = (size_t)made->form->tile;
@@ -368,10 +438,13 @@ static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     /* A line more, so that a tile's points do not all fall on the same few sets of the cache. */
     made->from_stride = made->chunk * made->from.channels + 16;
     made->to_stride = made->chunk * made->block + 16;
-    if (made->pass.kind == DV_PASS_BACKWARD_WEIGHTS)
-        (void)gradient_carve(made, NULL, &made->pass.workspace_bytes);
-    else
-        (void)chunk_carve(made, NULL, (size_t)made->pass.threads - 1, &made->pass.workspace_bytes);
+    size_t last_thread = (size_t)made->pass.threads - 1;
+    if (made->pass.kind == DV_PASS_BACKWARD_WEIGHTS) {
+        set_parts(made);
+        (void)gradient_carve(made, NULL, last_thread, &made->pass.workspace_bytes);
+    } else {
+        (void)chunk_carve(made, NULL, last_thread, &made->pass.workspace_bytes);
+    }
 }
 
 static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolution_shape *shape, const char *name,
