@@ -144,7 +144,7 @@ class compress:
         if self._method.exact or tensor.device.type != "cpu" or tensor.layout is not torch.strided:
             return Exact(tensor), True
         if tensor.dtype not in TYPES:
-            return keep_small(tensor), True
+            return keep_small(tensor, self._memory), True
         if not self._is_map(tensor) or _is_saved_by_function():
             return Exact(tensor), True
         if memory_order(tensor) is None:

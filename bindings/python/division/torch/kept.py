@@ -200,22 +200,42 @@ class Winners(Kept):
     __slots__ = ("base", "distances", "data", "count")
     name = "indices"
 
-    def __init__(self, tensor: torch.Tensor):
-        super().__init__(tensor)
+    def __init__(self, tensor: torch.Tensor, memory: Optional[Memory] = None):
+        super().__init__(tensor, memory)
         self.base = tensor.amin(dim=(0, 1), keepdim=True)
-        above = flat_of(tensor - self.base, tensor)
-        if int(above.max()) > 255:
-            raise ValueError("indices too far from each other")
-        bytes_ = above.to(torch.uint8).numpy()
-        self.count = bytes_.size
-        self.distances = numpy.flatnonzero(numpy.bincount(bytes_, minlength=256)).astype(numpy.uint8)
-        self.data = self._halved(bytes_) if self.distances.size <= 16 else bytes_
+        bytes_ = self._above(tensor)
+        self.count = bytes_.numel()
+        self.distances = torch.bincount(bytes_, minlength=256).nonzero().numpy().ravel()
+        self.data = self._halved(bytes_.numpy()) if self.distances.size <= 16 else bytes_.numpy()
+
+    def _above(self, tensor: torch.Tensor) -> torch.Tensor:
+        """How far each index is above the smallest of its place, in the order of memory; an image at a time, which caches hold."""
+        made = torch.empty_strided(self.shape, self.stride, dtype=torch.uint8)
+        above = torch.empty_strided((1, *self.shape[1:]), self.stride, dtype=tensor.dtype)
+        for image, bytes_ in zip(tensor.split(1), made.split(1)):
+            torch.sub(image, self.base, out=above)
+            if int(flat(above).max()) > 255:
+                raise ValueError("indices too far from each other")
+            bytes_.copy_(above)
+        return flat(made)
 
     def _halved(self, bytes_):
+        """Two codes a byte, read from a table of pairs."""
         codes = numpy.zeros(256, numpy.uint8)
         codes[self.distances] = numpy.arange(self.distances.size, dtype=numpy.uint8)
-        codes = numpy.append(codes[bytes_], numpy.zeros(self.count % 2, numpy.uint8))
-        return codes[0::2] | codes[1::2] << 4
+        if self.count % 2:
+            bytes_ = numpy.append(bytes_, bytes_[:1])
+        first, second = (numpy.arange(65536, dtype=numpy.uint16).view(numpy.uint8)[i::2] for i in (0, 1))
+        return (codes[first] | codes[second] << 4)[bytes_.view(numpy.uint16)]
+
+    def _bytes(self):
+        if self.distances.size > 16:
+            return self.data
+        distances = numpy.zeros(16, numpy.uint8)
+        distances[: self.distances.size] = self.distances
+        codes = numpy.arange(256)
+        pairs = numpy.stack([distances[codes & 15], distances[codes >> 4]], 1).view(numpy.uint16).ravel()
+        return pairs[self.data].view(numpy.uint8)[: self.count]
 
     @property
     def nbytes(self) -> int:
@@ -223,31 +243,20 @@ class Winners(Kept):
 
     def unpack(self) -> torch.Tensor:
         made = self.empty()
-        if self.distances.size <= 16:
-            codes = numpy.empty(self.data.size * 2, numpy.uint8)
-            codes[0::2], codes[1::2] = self.data & 15, self.data >> 4
-            bytes_ = self.distances[codes[: self.count]]
-        else:
-            bytes_ = self.data
-        flat(made).copy_(torch.from_numpy(bytes_))
-        return made.add_(self.base)
+        bytes_ = torch.from_numpy(self._bytes()).as_strided(self.shape, self.stride)
+        for image, above in zip(made.split(1), bytes_.split(1)):
+            image.copy_(above).add_(self.base)
+        return made
 
 
-def flat_of(result: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """The elements of `result` in the order of memory that `like` has."""
-    if result.stride() == like.stride():
-        return flat(result)
-    return flat(torch.empty_strided(like.shape, like.stride(), dtype=result.dtype).copy_(result))
-
-
-def keep_small(tensor: torch.Tensor) -> Kept:
+def keep_small(tensor: torch.Tensor, memory: Optional[Memory] = None) -> Kept:
     """A tensor that is no map: bool as bits, indices of a pooling in few bits, the rest exactly."""
     if numpy is not None and tensor.numel() >= 4096 and memory_order(tensor) is not None:
         if tensor.dtype is torch.bool:
             return Bits(tensor)
         if tensor.dtype is torch.int64 and tensor.dim() >= 4:
             try:
-                return Winners(tensor)
+                return Winners(tensor, memory)
             except ValueError:
                 pass
     return Exact(tensor)
