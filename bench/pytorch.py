@@ -2,10 +2,13 @@
 """Training in PyTorch with and without division.compress: bytes kept for backward, peak memory, speed.
 
     bench/pytorch.py [--model resnet50] [--batch 32] [--side 224] [--precision f32|bf16] [--rounds 3] [--methods LIST]
+    bench/pytorch.py --noise [--draws 2] ...
 
 Each method has a process of its own, and they take turns: a step of one, a step of the next. So what else the machine does
 meets all of them alike, and none has the heap of another. Peaks are those of the same steps. Methods: plain (PyTorch's own), checkpoint (torch.utils.checkpoint on
 each block), python (the codec written in PyTorch's operations), and every text that division.compress takes.
+
+--noise: the squared distance of a method's gradient to the exact one by the squared length of that, mean of the draws.
 """
 import argparse
 import contextlib
@@ -98,6 +101,14 @@ class Training:
         loss.backward()
         self.optimizer.step()
 
+    def gradient(self, method, seed):
+        self.model.zero_grad()
+        context = division.compress(self.model, method, seed=seed) if method != "plain" else contextlib.nullcontext()
+        with context:
+            loss = nn.functional.cross_entropy(self.model(self.x), self.y)
+        loss.backward()
+        return torch.cat([parameter.grad.flatten() for parameter in self.model.parameters()])
+
     def kept(self, method):
         """Bytes that PyTorch keeps for backward, and that are kept instead."""
         def forward(model, x):
@@ -154,6 +165,17 @@ def measure(options):
     return {w.method: w.times[1:] for w in workers}, {w.method: w.ask("end") for w in workers}
 
 
+def noise(options):
+    training = Training(options)
+    print("| method | kept for backward | squared noise |\n| --- | --- | --- |")
+    for method in options.methods:
+        if method.startswith("division"):
+            exact = training.gradient("plain", 0)
+            draws = [training.gradient(method, seed) for seed in range(options.draws)]
+            values = [float((draw - exact).pow(2).sum() / exact.pow(2).sum()) for draw in draws]
+            print(f"| {method} | {training.kept(method)[1] / 1e6:.1f} MB | {statistics.mean(values):.4f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50")
@@ -162,12 +184,16 @@ def main():
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--rounds", type=int, default=3, help="steps that are timed; at least 1")
     parser.add_argument("--methods", nargs="+", default=DEFAULT)
+    parser.add_argument("--noise", action="store_true", help="of gradients, instead of speed; in f32")
+    parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.rounds < 1 or not options.only and "plain" not in options.methods:
+    if options.rounds < 1 or not (options.only or options.noise or "plain" in options.methods):
         parser.error("--rounds is at least 1, and --methods has plain, with which the others are compared")
     if options.only:
         return worker(options)
+    if options.noise:
+        return noise(options)
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}: "
           f"{options.model}, batch {options.batch}, side {options.side}, {options.precision}, channels last")
     times, peaks = measure(options)

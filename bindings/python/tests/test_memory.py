@@ -108,6 +108,20 @@ def test_holes_are_given_back(monkeypatch):
     assert watched.trims == trims + 1 and watched._resident() < full - (32 << 20)
 
 
+def test_large_maps_come_from_the_heap():
+    watched = heap.Heap()
+    if watched._library is None:
+        pytest.skip("this C library tells nothing of its heap")
+    watched.tend()
+    begin = watched._pages._begin
+    if begin is None:
+        pytest.skip("this process has no heap that grows by sbrk")
+    for _ in range(2):
+        made = torch.ones(20_000_000)  # 80 MB: glibc would map it
+        watched.tend()
+        assert begin <= made.data_ptr() < watched._library.sbrk(0)
+
+
 def test_trimming_can_be_left_out(monkeypatch):
     monkeypatch.setenv("DIVISION_TRIM", "0")
     watched = heap.Heap()
