@@ -41,12 +41,19 @@ static double published(const dv_report_data *data, size_t g) {
                                  dv_run_setting_of(run, "method"));
 }
 
-/* The group of the same ground with method none that g is measured against: the first; or g itself if there is none. */
+static const char *setting(const dv_report_data *data, size_t g, const char *key) {
+    return dv_run_setting_of(&data->runs[data->groups[g].first], key);
+}
+
+/* The group of the same ground with method none that g is measured against: the first of its precision, else the first;
+ * or g itself if there is none. */
 static size_t exact_group(const dv_report_data *data, size_t g) {
-    for (size_t other = 0; other < data->group_count; other++)
-        if (dv_group_same_ground(data, g, other) &&
-            strcmp(dv_run_setting_of(&data->runs[data->groups[other].first], "method"), "none") == 0)
-            return other;
+    const char *precision = setting(data, g, "precision");
+    for (int any = 0; any < 2; any++)
+        for (size_t other = 0; other < data->group_count; other++)
+            if (dv_group_same_ground(data, g, other) && strcmp(setting(data, other, "method"), "none") == 0 &&
+                (any || strcmp(setting(data, other, "precision"), precision) == 0))
+                return other;
     return g;
 }
 
