@@ -40,6 +40,7 @@ static const paper_row rows[] = {
     ACCURACY("resnet20_cifar10_short", "division:block=8,bits=2,dither=stochastic", 3, "resnet20-stochastic", -1),
     ACCURACY("resnet20_cifar10_short", SUBTRACTIVE, 3, "resnet20-subtractive", -1),
     ACCURACY("resnet20_cifar10_short", RECOMPUTE, 3, "resnet20-recompute", -1),
+    ACCURACY("resnet20_cifar10_short", "lean", 3, "resnet20-lean", -1),
     ACCURACY("resnet20_cifar10_short", "actnn", 1, "resnet20-actnn", -1),
     ACCURACY("resnet20_cifar10_short", "acgc", 1, "resnet20-acgc", -1),
     ACCURACY("resnet20_cifar10_short", "bf16", 1, "resnet20-bf16", -1),
