@@ -2,7 +2,8 @@
  *
  * Every rank has the same three runs, and they take turns: a step of one process alone; one in which gradients are
  * added up over all ranks once backward has ended; and one as training does it, in which they travel meanwhile. Beside
- * them stands what `division plan --bandwidth` would say of a network as it is measured here. */
+ * them stands what `division plan --bandwidth` would say of a network as it is measured here, from the operations of
+ * the steps alone: a machine that is slower for a while is so for all of them. */
 #include "bench.h"
 #include "cli.h"
 #include "examples.h"
@@ -13,11 +14,7 @@
 #include <division/tools/json.h>
 #include <division/tune.h>
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-enum { MOST_ROUNDS = 101 };
 
 typedef enum way { ALONE, AFTER_BACKWARD, OVERLAPPED, WAYS } way;
 
@@ -32,9 +29,9 @@ typedef struct bench {
     dv_plan *plans[WAYS];
     dv_run *runs[WAYS];
     cli_examples examples;
-    dv_step_times alone;
+    cli_timing alone; /* of each round's step of that way */
     dv_link link;
-    double took[WAYS][MOST_ROUNDS];
+    double took[WAYS][CLI_MOST_TIMED_STEPS];
     double measured[WAYS], predicted[WAYS]; /* seconds of a step */
 } bench;
 
@@ -79,7 +76,10 @@ static int prepare(bench *b) {
         status = make_run(b, of, &error);
     if (status == DV_OK)
         status = dv_world_measure(b->world, &b->link, &error);
-    return status == DV_OK ? cli_examples_make(b->runs[ALONE], &b->examples) : cli_report(&error);
+    if (status != DV_OK)
+        return cli_report(&error);
+    int code = cli_timing_new(b->plans[ALONE], b->rounds, &b->alone);
+    return code == CLI_SUCCESS ? cli_examples_make(b->runs[ALONE], &b->examples) : code;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -103,27 +103,32 @@ static dv_status time_step(bench *b, way of, uint64_t number, double *seconds, d
     return status;
 }
 
-/* All ways by turns; the first round finds everything cold and is measured over. */
+/* A step of every way. */
+static dv_status do_round(bench *b, int round, uint64_t number, dv_error *error) {
+    dv_status status = dv_run_time_operations(b->runs[ALONE], cli_timing_step(&b->alone, round), error);
+    for (way of = ALONE; of < WAYS && status == DV_OK; of++)
+        status = time_step(b, of, number, &b->took[of][round], error);
+    return status;
+}
+
+/* The first round finds everything cold and is measured over. */
 static int measure(bench *b) {
     dv_error error;
     uint64_t number = 0;
     for (int round = -1; round < b->rounds; round++, number++)
-        for (way of = ALONE; of < WAYS; of++)
-            if (time_step(b, of, number, &b->took[of][round < 0 ? 0 : round], &error) != DV_OK)
-                return cli_report(&error);
+        if (do_round(b, round < 0 ? 0 : round, number, &error) != DV_OK)
+            return cli_report(&error);
     for (way of = ALONE; of < WAYS; of++)
         b->measured[of] = bench_median(b->took[of], b->rounds);
     return CLI_SUCCESS;
 }
 
 static int predict(bench *b) {
+    dv_step_times alone;
     dv_scaling found;
     dv_error error;
-    int code = cli_step_times(b->plans[ALONE], &b->alone);
-    if (code != CLI_SUCCESS)
-        return code;
-    if (dv_scaling_predict(b->plans[OVERLAPPED], &b->alone, &b->link, dv_world_ranks(b->world), &found, &error) !=
-        DV_OK)
+    cli_timing_medians(&b->alone, b->plans[ALONE], &alone);
+    if (dv_scaling_predict(b->plans[OVERLAPPED], &alone, &b->link, dv_world_ranks(b->world), &found, &error) != DV_OK)
         return cli_report(&error);
     b->predicted[ALONE] = found.compute;
     b->predicted[AFTER_BACKWARD] = found.compute + found.transfers;
@@ -184,7 +189,7 @@ static void release(bench *b) {
         dv_plan_free(b->plans[of]);
     }
     cli_examples_free(&b->examples);
-    free((void *)b->alone.seconds);
+    cli_timing_free(&b->alone);
     dv_graph_free(b->graph);
 }
 
@@ -222,7 +227,7 @@ int cli_bench_ranks(int argc, char **argv) {
         BENCH_NETWORK_OPTIONS(&b.network),
         cli_integer_option("batch", "images per step of each rank", &b.network.batch),
         {"method", "METHOD", "how values are kept: none, division[:block=8,bits=2,...]", CLI_TEXT(&b.network.method)},
-        {"rounds", "N", "rounds, over which the median is taken", CLI_INTEGER(&b.rounds, 1, MOST_ROUNDS)},
+        {"rounds", "N", "rounds, over which the median is taken", CLI_INTEGER(&b.rounds, 1, CLI_MOST_TIMED_STEPS)},
         {"json", NULL, "print one JSON object", CLI_FLAG(&b.json)},
         CLI_OPTIONS_END,
     };

@@ -9,8 +9,6 @@
 #include <division/threads.h>
 #include <division/tune.h>
 
-#include <stdlib.h>
-
 enum { MOST_RANKS = 1024, MOST_ROWS = 16 };
 
 /* Below it a rank waits so often that more of them are hardly worth their power. */
@@ -170,14 +168,15 @@ static dv_status make_plans(plans *p, const dv_options *options, const dv_datase
 }
 
 static int predict(plans *p, table *t, int as_json) {
+    cli_timing timing;
     dv_error error;
-    int code = cli_step_times(p->alone, &t->alone);
+    int code = cli_step_times(p->alone, &timing, &t->alone);
     t->alone.batches = own_batches(t->options);
     if (code == CLI_SUCCESS && add_rows(t, p->many, &error) != DV_OK)
         code = cli_report(&error);
     if (code == CLI_SUCCESS)
         (as_json ? print_json : print_table)(t);
-    free((void *)t->alone.seconds);
+    cli_timing_free(&timing);
     return code == CLI_SUCCESS ? cli_finish() : code;
 }
 

@@ -6,7 +6,6 @@
 #include "examples.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 static double now(void) {
@@ -21,6 +20,37 @@ static size_t count_operations(const dv_plan *plan) {
         count++;
     return count;
 }
+
+/* ---- times of several steps ------------------------------------------------------------------ */
+
+int cli_timing_new(const dv_plan *plan, int steps, cli_timing *timing) {
+    size_t operations = count_operations(plan);
+    double *seconds = calloc((size_t)steps * (operations + 1), sizeof *seconds);
+    *timing = (cli_timing){.operations = operations, .steps = steps, .seconds = seconds};
+    return seconds != NULL ? CLI_SUCCESS : cli_fail("no memory for times: free some");
+}
+
+void cli_timing_free(cli_timing *timing) {
+    free(timing->seconds);
+    *timing = (cli_timing){0};
+}
+
+double *cli_timing_step(const cli_timing *timing, int step) {
+    return timing->seconds + (size_t)step * (timing->operations + 1);
+}
+
+void cli_timing_medians(cli_timing *timing, const dv_plan *plan, dv_step_times *times) {
+    double values[CLI_MOST_TIMED_STEPS];
+    for (size_t p = 0; p <= timing->operations; p++) {
+        for (int i = 0; i < timing->steps; i++)
+            values[i] = cli_timing_step(timing, i)[p];
+        timing->seconds[p] = bench_median(values, timing->steps);
+    }
+    *times = (dv_step_times){
+        .plan = plan, .seconds = timing->seconds, .update = timing->seconds[timing->operations], .batches = 1};
+}
+
+/* ---- a run that does nothing else ------------------------------------------------------------ */
 
 /* A step whose operations go to seconds [count] and whose update, if it is a call of its own, goes behind them. */
 static dv_status time_step(dv_run *run, uint64_t number, double *seconds, size_t count, dv_error *error) {
@@ -37,52 +67,33 @@ static dv_status time_step(dv_run *run, uint64_t number, double *seconds, size_t
     return status;
 }
 
-static int time_steps(dv_run *run, const cli_examples *examples, double *steps[1 + CLI_TIMED_STEPS], size_t count) {
+/* The first step finds everything cold, and the second one takes its place. */
+static int time_steps(dv_run *run, const cli_examples *examples, const cli_timing *timing) {
     dv_error error;
-    for (uint64_t i = 0; i <= CLI_TIMED_STEPS; i++) {
+    for (int i = -1; i < timing->steps; i++) {
         cli_examples_fill(examples, run);
-        if (time_step(run, i, steps[i], count, &error) != DV_OK)
+        double *seconds = cli_timing_step(timing, i < 0 ? 0 : i);
+        if (time_step(run, (uint64_t)(i + 1), seconds, timing->operations, &error) != DV_OK)
             return cli_report(&error);
     }
     return CLI_SUCCESS;
 }
 
-/* The first step is not counted. */
-static void take_medians(double *const steps[1 + CLI_TIMED_STEPS], size_t count, double *medians) {
-    for (size_t p = 0; p < count; p++) {
-        double values[CLI_TIMED_STEPS];
-        for (int i = 0; i < CLI_TIMED_STEPS; i++)
-            values[i] = steps[1 + i][p];
-        medians[p] = bench_median(values, CLI_TIMED_STEPS);
-    }
-}
-
-/* steps [0] becomes the medians. */
-static int measure(dv_run *run, double *steps[1 + CLI_TIMED_STEPS], size_t count) {
+int cli_step_times(dv_plan *plan, cli_timing *timing, dv_step_times *times) {
     cli_examples examples = {{NULL}};
-    int code = cli_examples_make(run, &examples);
-    if (code == CLI_SUCCESS)
-        code = time_steps(run, &examples, steps, count);
-    if (code == CLI_SUCCESS)
-        take_medians(steps, count + 1, steps[0]);
-    cli_examples_free(&examples);
-    return code;
-}
-
-int cli_step_times(dv_plan *plan, dv_step_times *times) {
-    size_t count = count_operations(plan);
-    double *memory = calloc((1 + CLI_TIMED_STEPS) * (count + 1), sizeof *memory), *steps[1 + CLI_TIMED_STEPS];
     dv_error error;
     dv_run *run;
-    *times = (dv_step_times){.plan = plan, .seconds = memory, .batches = 1};
-    if (memory == NULL)
-        return cli_fail("no memory for times: free some");
-    for (size_t i = 0; i <= CLI_TIMED_STEPS; i++)
-        steps[i] = memory + i * (count + 1);
+    int code = cli_timing_new(plan, CLI_TIMED_STEPS, timing);
+    if (code != CLI_SUCCESS)
+        return code;
     if (dv_run_new(plan, 1, &run, &error) != DV_OK)
         return cli_report(&error);
-    int code = measure(run, steps, count);
-    times->update = memory[count];
+    code = cli_examples_make(run, &examples);
+    if (code == CLI_SUCCESS)
+        code = time_steps(run, &examples, timing);
+    if (code == CLI_SUCCESS)
+        cli_timing_medians(timing, plan, times);
+    cli_examples_free(&examples);
     dv_run_free(run);
     return code;
 }

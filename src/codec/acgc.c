@@ -66,42 +66,58 @@ size_t dv_acgc_bytes(const dv_map *map, const dv_channel_code *by) {
     return bytes;
 }
 
-/* A few channels from `first` on, and where their codes are: moves `codes` on behind them. */
-static dv_code_tile channels_from(const dv_map *map, size_t first, const dv_channel_code *by, uint8_t **codes,
-                                  uint8_t *places[DV_CHANNELS_TOGETHER]) {
-    size_t left = map->channels - first;
-    dv_code_tile tile = {.type = map->type,
-                         .layout = map->layout,
-                         .channels = left < DV_CHANNELS_TOGETHER ? left : DV_CHANNELS_TOGETHER,
-                         .pixel_stride = map->channels,
-                         .pixels = pixels_of(map)};
-    for (size_t c = 0; c < tile.channels; c++) {
-        places[c] = *codes;
-        *codes += dv_channel_bytes(tile.pixels, by[first + c].width);
-    }
-    return tile;
+/* Pixels that are done at once. Where channels are last, all channels of a chunk are done before the next: lines of
+ * memory that a few channels share with others are still near when those come. */
+static size_t span_of(const dv_map *map) {
+    return map->layout == DV_NHWC ? DV_CHUNK : pixels_of(map);
 }
 
-static size_t first_element(const dv_map *map, size_t channel) {
-    return channel * (map->layout == DV_NHWC ? 1 : pixels_of(map)) * dv_type_bytes(map->type);
+/* A few channels of a span of pixels, and where their codes are. */
+typedef struct piece {
+    dv_code_tile tile;
+    size_t first; /* its first element in the image */
+    uint8_t *places[DV_CHANNELS_TOGETHER];
+} piece;
+
+/* From a channel and a pixel on; `codes` has those of the channel, and moves on behind the piece's last channel. */
+static void piece_at(const dv_map *map, size_t channel, size_t pixel, const dv_channel_code *by, uint8_t **codes,
+                     piece *p) {
+    size_t pixels = pixels_of(map), channels = map->channels - channel, span = span_of(map);
+    p->tile = (dv_code_tile){.type = map->type,
+                             .layout = map->layout,
+                             .channels = channels < DV_CHANNELS_TOGETHER ? channels : DV_CHANNELS_TOGETHER,
+                             .pixel_stride = map->channels,
+                             .pixels = pixels - pixel < span ? pixels - pixel : span};
+    p->first = map->layout == DV_NHWC ? pixel * map->channels + channel : channel * pixels + pixel;
+    for (size_t c = 0; c < p->tile.channels; c++) {
+        p->places[c] = *codes + dv_channel_bytes(pixel, by[channel + c].width);
+        *codes += dv_channel_bytes(pixels, by[channel + c].width);
+    }
 }
 
 void dv_acgc_encode(const dv_map *map, const dv_channel_code *by, bool is_signed, const void *image, uint8_t *codes) {
-    for (size_t c = 0; c < map->channels; c += DV_CHANNELS_TOGETHER) {
-        uint8_t *places[DV_CHANNELS_TOGETHER];
-        dv_code_tile tile = channels_from(map, c, by, &codes, places);
-        dv_codec_kernels_current()->channels_encode(&tile, by + c, is_signed,
-                                                    (const char *)image + first_element(map, c), places);
+    const dv_codec_kernels *kernels = dv_codec_kernels_current();
+    for (size_t pixel = 0; pixel < pixels_of(map); pixel += span_of(map)) {
+        uint8_t *at = codes;
+        for (size_t c = 0; c < map->channels; c += DV_CHANNELS_TOGETHER) {
+            piece p;
+            piece_at(map, c, pixel, by, &at, &p);
+            const char *src = (const char *)image + p.first * dv_type_bytes(map->type);
+            kernels->channels_encode(&p.tile, by + c, is_signed, src, p.places);
+        }
     }
 }
 
 void dv_acgc_decode(const dv_map *map, const dv_channel_code *by, bool is_signed, const uint8_t *codes, void *image) {
-    uint8_t *at = (uint8_t *)codes;
-    for (size_t c = 0; c < map->channels; c += DV_CHANNELS_TOGETHER) {
-        uint8_t *places[DV_CHANNELS_TOGETHER];
-        dv_code_tile tile = channels_from(map, c, by, &at, places);
-        dv_codec_kernels_current()->channels_decode(&tile, by + c, is_signed, (const uint8_t *const *)places,
-                                                    (char *)image + first_element(map, c));
+    const dv_codec_kernels *kernels = dv_codec_kernels_current();
+    for (size_t pixel = 0; pixel < pixels_of(map); pixel += span_of(map)) {
+        uint8_t *at = (uint8_t *)codes;
+        for (size_t c = 0; c < map->channels; c += DV_CHANNELS_TOGETHER) {
+            piece p;
+            piece_at(map, c, pixel, by, &at, &p);
+            char *dst = (char *)image + p.first * dv_type_bytes(map->type);
+            kernels->channels_decode(&p.tile, by + c, is_signed, (const uint8_t *const *)p.places, dst);
+        }
     }
 }
 

@@ -132,54 +132,83 @@ LOOP void quantize_channel_codes(const float *restrict x, size_t count, float sc
 
 /* ---- squares --------------------------------------------------------------------------------- */
 
-typedef float square[DV_CHANNELS_TOGETHER][DV_CHUNK + 8];
+enum { SQUARE_ROW = DV_CHUNK + 8 };
 
-/* Rows of a whole square's channels, in f32: a loop of known length. */
-LOOP void turn_rows(const float *restrict x, size_t stride, size_t count, square to) {
-    for (size_t j = 0; j < count; j++, x += stride)
-        for (size_t c = 0; c < DV_CHANNELS_TOGETHER; c++)
-            to[c][j] = x[c];
-}
+typedef float square[DV_CHANNELS_TOGETHER][SQUARE_ROW];
 
-LOOP void turn_rows_back(square from, size_t stride, size_t count, float *restrict out) {
-    for (size_t j = 0; j < count; j++, out += stride)
-        for (size_t c = 0; c < DV_CHANNELS_TOGETHER; c++)
-            out[c] = from[c][j];
-}
-
+/* Whether pixels of all channels of a square follow each other, so that they are turned by groups. */
 INLINE bool is_whole_square(const dv_code_tile *tile) {
-    return tile->layout == DV_NHWC && tile->type == DV_F32 && tile->channels == DV_CHANNELS_TOGETHER;
+    return tile->layout == DV_NHWC && tile->channels == DV_CHANNELS_TOGETHER;
+}
+
+/* DV_GROUP pixels, in f32. */
+INLINE void turn_group(const float *x, size_t stride, square to, size_t pixel) {
+    for (size_t c = 0; c < DV_CHANNELS_TOGETHER; c += DV_GROUP)
+        transpose(x + c, stride, to[c] + pixel, SQUARE_ROW);
+}
+
+INLINE void turn_group_back(square from, size_t pixel, size_t stride, float *out) {
+    for (size_t c = 0; c < DV_CHANNELS_TOGETHER; c += DV_GROUP)
+        transpose(from[c] + pixel, SQUARE_ROW, out + c, stride);
+}
+
+/* The groups among `count` pixels of a whole square, the first at src: returns how many pixels these are. */
+LOOP size_t turn_groups(const dv_code_tile *tile, const void *src, size_t count, square to) {
+    float rows[DV_GROUP][DV_CHANNELS_TOGETHER];
+    size_t stride = tile->pixel_stride, j = 0;
+    for (; j + DV_GROUP <= count; j += DV_GROUP) {
+        const char *x = element(tile->type, src, j * stride);
+        if (tile->type == DV_F32) {
+            turn_group((const float *)(const void *)x, stride, to, j);
+            continue;
+        }
+        for (size_t i = 0; i < DV_GROUP; i++)
+            to_f32(tile->type, element(tile->type, x, i * stride), DV_CHANNELS_TOGETHER, rows[i]);
+        turn_group(rows[0], DV_CHANNELS_TOGETHER, to, j);
+    }
+    return j;
+}
+
+LOOP size_t turn_groups_back(const dv_code_tile *tile, square from, size_t count, void *dst) {
+    float rows[DV_GROUP][DV_CHANNELS_TOGETHER];
+    size_t stride = tile->pixel_stride, j = 0;
+    for (; j + DV_GROUP <= count; j += DV_GROUP) {
+        char *out = element_in(tile->type, dst, j * stride);
+        if (tile->type == DV_F32) {
+            turn_group_back(from, j, stride, (float *)(void *)out);
+            continue;
+        }
+        turn_group_back(from, j, DV_CHANNELS_TOGETHER, rows[0]);
+        for (size_t i = 0; i < DV_GROUP; i++)
+            from_f32(tile->type, rows[i], DV_CHANNELS_TOGETHER, element_in(tile->type, out, i * stride));
+    }
+    return j;
 }
 
 /* Pixels first .. first + count - 1 of all channels, channel by channel. */
 LOOP void turn(const dv_code_tile *tile, const void *src, size_t first, size_t count, square to) {
-    if (is_whole_square(tile)) {
-        turn_rows((const float *)src + first * tile->pixel_stride, tile->pixel_stride, count, to);
-        return;
-    }
+    const char *pixels = element(tile->type, src, first * tile->pixel_stride);
+    size_t done = is_whole_square(tile) ? turn_groups(tile, pixels, count, to) : 0;
     for (size_t c = 0; tile->layout == DV_NCHW && c < tile->channels; c++)
         to_f32(tile->type, element(tile->type, src, c * tile->pixels + first), count, to[c]);
-    for (size_t j = 0; tile->layout == DV_NHWC && j < count; j++) {
+    for (size_t j = done; tile->layout == DV_NHWC && j < count; j++) {
         float row[DV_CHANNELS_TOGETHER];
-        const float *x =
-            as_f32(tile->type, element(tile->type, src, (first + j) * tile->pixel_stride), tile->channels, row);
+        const float *x = as_f32(tile->type, element(tile->type, pixels, j * tile->pixel_stride), tile->channels, row);
         for (size_t c = 0; c < tile->channels; c++)
             to[c][j] = x[c];
     }
 }
 
 LOOP void turn_back(const dv_code_tile *tile, square from, size_t first, size_t count, void *dst) {
-    if (is_whole_square(tile)) {
-        turn_rows_back(from, tile->pixel_stride, count, (float *)dst + first * tile->pixel_stride);
-        return;
-    }
+    char *pixels = element_in(tile->type, dst, first * tile->pixel_stride);
+    size_t done = is_whole_square(tile) ? turn_groups_back(tile, from, count, pixels) : 0;
     for (size_t c = 0; tile->layout == DV_NCHW && c < tile->channels; c++)
         from_f32(tile->type, from[c], count, element_in(tile->type, dst, c * tile->pixels + first));
-    for (size_t j = 0; tile->layout == DV_NHWC && j < count; j++) {
+    for (size_t j = done; tile->layout == DV_NHWC && j < count; j++) {
         float row[DV_CHANNELS_TOGETHER];
         for (size_t c = 0; c < tile->channels; c++)
             row[c] = from[c][j];
-        from_f32(tile->type, row, tile->channels, element_in(tile->type, dst, (first + j) * tile->pixel_stride));
+        from_f32(tile->type, row, tile->channels, element_in(tile->type, pixels, j * tile->pixel_stride));
     }
 }
 
@@ -201,12 +230,20 @@ static void channels_encode(const dv_code_tile *tile, const dv_channel_code *by,
     }
 }
 
+/* Asks for the memory that a square is written to, while its codes are read: lines far apart, which the processor does
+ * not foresee. */
+INLINE void prefetch_square(const dv_code_tile *tile, size_t first, size_t count, void *dst) {
+    for (size_t j = 0; tile->layout == DV_NHWC && j < count; j++)
+        __builtin_prefetch(element_in(tile->type, dst, (first + j) * tile->pixel_stride), 1, 3);
+}
+
 static void channels_decode(const dv_code_tile *tile, const dv_channel_code *by, bool is_signed,
                             const uint8_t *const *codes, void *dst) {
     square x;
     size_t done[DV_CHANNELS_TOGETHER] = {0};
     for (size_t first = 0; first < tile->pixels; first += DV_CHUNK) {
         size_t count = least(DV_CHUNK, tile->pixels - first);
+        prefetch_square(tile, first, count, dst);
         for (size_t c = 0; c < tile->channels; c++) {
             const uint8_t *from = codes[c] + done[c];
             float lowest = dv_lowest_code(by[c].width, is_signed), step = by[c].step;

@@ -152,11 +152,11 @@ typedef struct block_list {
     residue *rest;             /* per channel */
 } block_list;
 
-/* Turns rows into columns: of DV_GROUP blocks' columns, out[i] are the i-th of each. */
-INLINE void transpose(const float rows[DV_GROUP][DV_GROUP], float out[DV_GROUP][DV_GROUP]) {
+/* Turns DV_GROUP rows of as many numbers into columns. Rows follow each other `stride` and `out_stride` apart. */
+INLINE void transpose(const float *rows, size_t stride, float *out, size_t out_stride) {
     lanes a[DV_GROUP], b[DV_GROUP];
     for (size_t i = 0; i < DV_GROUP; i += 2) { /* pairs of rows */
-        lanes x = *(const lanes *)rows[i], y = *(const lanes *)rows[i + 1];
+        lanes x = *(const lanes *)(rows + i * stride), y = *(const lanes *)(rows + (i + 1) * stride);
         a[i] = __builtin_shufflevector(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
         a[i + 1] = __builtin_shufflevector(x, y, 2, 10, 3, 11, 6, 14, 7, 15);
     }
@@ -166,8 +166,8 @@ INLINE void transpose(const float rows[DV_GROUP][DV_GROUP], float out[DV_GROUP][
             b[i + 2 * j + 1] = __builtin_shufflevector(a[i + j], a[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
         }
     for (size_t i = 0; i < 4; i++) { /* halves */
-        *(lanes *)out[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        *(lanes *)out[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+        *(lanes *)(out + i * out_stride) = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(lanes *)(out + (i + 4) * out_stride) = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
 }
 
@@ -175,9 +175,9 @@ INLINE void transpose(const float rows[DV_GROUP][DV_GROUP], float out[DV_GROUP][
 INLINE void add_columns(const block_list *list, size_t first, float *restrict sum, float *restrict minimum,
                         float *restrict maximum) {
     float sums[DV_GROUP][DV_GROUP], minima[DV_GROUP][DV_GROUP], maxima[DV_GROUP][DV_GROUP];
-    transpose(&list->sum[first], sums);
-    transpose(&list->minimum[first], minima);
-    transpose(&list->maximum[first], maxima);
+    transpose(list->sum[first], DV_GROUP, sums[0], DV_GROUP); /* of blocks' columns, [i] are the i-th of each */
+    transpose(list->minimum[first], DV_GROUP, minima[0], DV_GROUP);
+    transpose(list->maximum[first], DV_GROUP, maxima[0], DV_GROUP);
     for (size_t j = 0; j < DV_GROUP; j++) {
         float total = 0, low = INFINITY, high = -INFINITY;
         for (size_t i = 0; i < DV_GROUP; i++) {
