@@ -70,10 +70,11 @@ static dv_status time_step(dv_run *run, uint64_t number, double *seconds, size_t
 /* The first step finds everything cold, and the second one takes its place. */
 static int time_steps(dv_run *run, const cli_examples *examples, const cli_timing *timing) {
     dv_error error;
-    for (int i = -1; i < timing->steps; i++) {
+    uint64_t number = 0;
+    for (int i = -1; i < timing->steps; i++, number++) {
         cli_examples_fill(examples, run);
         double *seconds = cli_timing_step(timing, i < 0 ? 0 : i);
-        if (time_step(run, (uint64_t)(i + 1), seconds, timing->operations, &error) != DV_OK)
+        if (time_step(run, number, seconds, timing->operations, &error) != DV_OK)
             return cli_report(&error);
     }
     return CLI_SUCCESS;
