@@ -162,20 +162,10 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     return DV_OK;
 }
 
-static int form(const dv_value_plan *v) {
-    return v->packed;
-}
-
-static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
-    const dv_value_plan *v = &run->plan->values[value];
-    kept->stored = dv_run_piece(run, v->packed);
-    kept->packed = dv_run_piece(run, v->again == DV_NO_PIECE ? v->packed : v->again);
-}
-
 const dv_keeper dv_keep_groups = {
     .name = "groups",
     .access = {.store = store, .load = load, .whole = true},
     .book = book,
-    .form = form,
-    .fill = fill,
+    .form = dv_packed_form,
+    .fill = dv_packed_fill,
 };

@@ -28,24 +28,12 @@ static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint
                                 dv_mask_stride(&kept->map), error);
 }
 
-static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
-    return dv_keep_packed.book(plan, value, made, error);
-}
-
-static int form(const dv_value_plan *v) {
-    return v->packed;
-}
-
-static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
-    dv_keep_packed.fill(run, value, kept);
-}
-
 const dv_keeper dv_keep_lean = {
     .name = "lean",
     .access = {.store_gated = store_gated, .load = load, .load_mask = load_mask},
-    .book = book,
-    .form = form,
-    .fill = fill,
+    .book = dv_packed_book,
+    .form = dv_packed_form,
+    .fill = dv_packed_fill,
 };
 
 /* ---- which values ---------------------------------------------------------------------------- */

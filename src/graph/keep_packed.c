@@ -49,7 +49,7 @@ static bool tells_mask(const dv_value_plan *v) {
     return kind->decode_mask && (!kind->tells_mask || kind->tells_mask(&v->codec));
 }
 
-static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
+dv_status dv_packed_book(dv_plan *plan, dv_value value, int made, dv_error *error) {
     dv_value_plan *v = &plan->values[value];
     int stored_at = v->stored_by == DV_INPUT ? made : plan->layers[v->stored_by].forward_at;
     size_t bytes;
@@ -60,11 +60,11 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     return DV_OK;
 }
 
-static int form(const dv_value_plan *v) {
+int dv_packed_form(const dv_value_plan *v) {
     return v->packed;
 }
 
-static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
+void dv_packed_fill(const dv_run *run, dv_value value, dv_kept *kept) {
     const dv_value_plan *v = &run->plan->values[value];
     kept->stored = dv_run_piece(run, v->packed);
     kept->packed = dv_run_piece(run, v->again == DV_NO_PIECE ? v->packed : v->again);
@@ -74,8 +74,8 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 const dv_keeper dv_keep_packed = {
     .name = "packed",
     .access = {.store = store, .load = load, .load_mask = load_mask},
-    .book = book,
-    .form = form,
+    .book = dv_packed_book,
+    .form = dv_packed_form,
     .tells_mask = tells_mask,
-    .fill = fill,
+    .fill = dv_packed_fill,
 };

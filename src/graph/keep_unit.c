@@ -33,17 +33,9 @@ static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint
                         dv_mask_stride(&kept->map), error);
 }
 
-static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) {
-    return dv_keep_packed.book(plan, value, made, error);
-}
-
-static int form(const dv_value_plan *v) {
-    return v->packed;
-}
-
 static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
     int norm = run->plan->values[value].stored_by;
-    dv_keep_packed.fill(run, value, kept);
+    dv_packed_fill(run, value, kept);
     kept->producer = &run->plan->graph->layers[norm].layer;
     kept->arrays = &run->arrays[norm];
     kept->saved = dv_run_piece(run, run->plan->layers[norm].saved);
@@ -52,7 +44,7 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 const dv_keeper dv_keep_unit = {
     .name = "unit",
     .access = {.store = store, .load = load, .load_mask = load_mask},
-    .book = book,
-    .form = form,
+    .book = dv_packed_book,
+    .form = dv_packed_form,
     .fill = fill,
 };

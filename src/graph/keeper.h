@@ -51,6 +51,11 @@ typedef struct dv_keeper {
 extern const dv_keeper dv_keep_exact, dv_keep_packed, dv_keep_mask, dv_keep_recomputed, dv_keep_replayed,
     dv_keep_spilled, dv_keep_unit, dv_keep_lean, dv_keep_groups, dv_keep_channels;
 
+/* What keepers of codes have in common: a piece of the packed bytes, which a file may take and bring back. */
+dv_status dv_packed_book(dv_plan *plan, dv_value value, int made, dv_error *error);
+int dv_packed_form(const struct dv_value_plan *v);
+void dv_packed_fill(const struct dv_run *run, dv_value value, dv_kept *kept);
+
 /* How a value is found that is in memory as it was, for keepers that bring it there. */
 void dv_exact_fill(const struct dv_run *run, dv_value value, dv_kept *kept);
 dv_status dv_exact_load(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
