@@ -5,8 +5,9 @@
     bench/pytorch.py --noise [--draws 2] ...
 
 Each method has a process of its own, and they take turns: a step of one, a step of the next. So what else the machine does
-meets all of them alike, and none has the heap of another. Peaks are those of the same steps. Methods: plain (PyTorch's own), checkpoint (torch.utils.checkpoint on
-each block), python (the codec written in PyTorch's operations), and every text that division.compress takes.
+meets all of them alike, and none has the heap of another. Peaks are those of the same steps. Methods: plain (PyTorch's own), heap (plain, with the C library's heap
+as division.compress sets it), checkpoint (torch.utils.checkpoint on each block), python (the codec written in PyTorch's operations), and every text that
+division.compress takes.
 
 --noise: the squared distance of a method's gradient to the exact one by the squared length of that, mean of the draws.
 """
@@ -31,7 +32,9 @@ from torch.utils.checkpoint import checkpoint
 import division.torch as division
 
 DIVISION = "division:block=8,bits=2"
-DEFAULT = ["plain", DIVISION, DIVISION + ",recompute=norms", "checkpoint", "python"]
+DEFAULT = ["plain", "heap", DIVISION, DIVISION + ",recompute=norms", "checkpoint", "python"]
+# No mapping for each large tensor, and large pages.
+HEAP = {"MALLOC_MMAP_MAX_": "0", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 # ---- methods ---------------------------------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ def in_python(_model):
 
 
 def context_of(method, model):
-    if method in ("plain", "checkpoint"):
+    if method in ("plain", "heap", "checkpoint"):
         return contextlib.nullcontext()
     return in_python(model) if method == "python" else division.compress(model, method)
 
@@ -115,7 +118,7 @@ class Training:
             with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
                 return model(x)
 
-        made = division.report(self.model, self.x, "exact" if method in ("plain", "checkpoint", "python") else method, forward=forward)
+        made = division.report(self.model, self.x, "exact" if method in ("plain", "heap", "checkpoint", "python") else method, forward=forward)
         return made.before, made.after
 
 
@@ -142,7 +145,8 @@ class Worker:
         for name in ("model", "batch", "side", "precision"):
             words += [f"--{name}", str(getattr(options, name))]
         self.method, self.times = method, []
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        environment = os.environ | (HEAP if method == "heap" else {})
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
     def answer(self):
         return self.process.stdout.readline()
