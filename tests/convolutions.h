@@ -2,9 +2,11 @@
 #ifndef DV_TESTS_CONVOLUTIONS_H
 #define DV_TESTS_CONVOLUTIONS_H
 
+#include "base/cpu.h"
 #include "gradient.h"
 #include "nn/convolution.h"
 #include "nn/kernels/matrix.h"
+#include "nn/kernels/winograd.h"
 #include "nn/pass.h"
 
 /* A convolution src -> dst; the transposed kind has its input at dst and its output at src. */
@@ -188,6 +190,20 @@ static inline void check_convolution(const layer_case *of) {
     dv_convolution_force = (dv_convolution_forced){0};
     dv_pass_forced = NULL;
     dv_matrix_forced = NULL;
+}
+
+/* By Winograd's algorithm where it suits, with every instruction set that is here, in both types. */
+static inline void check_winograd(const layer_case *of) {
+    dv_isa isa = dv_isa_current();
+    dv_pass_forced = &dv_winograd_maker;
+    for (int k = 0; k < DV_ISA_COUNT; k++)
+        for (int type = DV_F32; type <= DV_BF16 && dv_isa_available((dv_isa)k); type++) {
+            dv_isa_force((dv_isa)k);
+            if (dv_winograd())
+                check_values(of, (dv_type)type, 1e-5);
+        }
+    dv_isa_force(isa);
+    dv_pass_forced = NULL;
 }
 
 #endif

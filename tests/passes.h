@@ -52,7 +52,7 @@ static inline float *computed(dv_pass_kind kind, const dv_convolution_shape *sha
     size_t src_count = shape->images * shape->src_sides[0] * shape->src_sides[1] * shape->src_channels;
     size_t dst_count = shape->images * shape->dst_sides[0] * shape->dst_sides[1] * shape->dst_channels;
     size_t window = shape->window.kernel[0] * shape->window.kernel[1];
-    size_t weight_count = window * shape->src_channels * shape->dst_channels;
+    size_t weight_count = window * shape->src_channels * shape->dst_channels / shape->groups;
     float *numbers[] = {made_up(dst_count, 2), made_up(src_count, 1), made_up(weight_count, 3)};
     float *bias = made_up(shape->dst_channels, 4);
     void *dst = values_of(shape->type, numbers[0], dst_count), *src = values_of(shape->type, numbers[1], src_count);

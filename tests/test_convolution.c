@@ -59,6 +59,16 @@ static const convolution_case cases[] = {
     {MAP2(5, 16, 17, 16), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
     {MAP2(7, 32, 14, 13), {16, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
     {MAP2(2, 16, 31, 34), {48, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    /* ... with channels that are no whole panels, in groups too */
+    {MAP2(3, 3, 9, 10), {5, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 5, 13, 12), {17, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(5, 17, 11, 9), {24, {{3, 3}, {1, 1}, {0, 2}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 24, 12, 14), {40, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 40, 9, 13), {100, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false, {0}, DV_INITIALISATION_HE}},
+    {MAP2(1, 100, 10, 7), {3, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 1, 8, 9), {1, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(3, 48, 9, 8), {38, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 2, true, {0}, DV_INITIALISATION_HE}},
+    {MAP2(2, 51, 8, 9), {60, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 3, false, {0}, DV_INITIALISATION_HE}},
     /* groups, depthwise, with a multiplier */
     {MAP2(5, 12, 7, 7), {18, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 3, true, {0}, DV_INITIALISATION_HE}},
     {MAP2(3, 32, 9, 9), {32, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 2, false, {0}, DV_INITIALISATION_HE}},
@@ -109,10 +119,21 @@ static void values_and_gradients(void **state) {
     }
 }
 
+/* Those that it suits. */
+static void winograd(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CASES; i++) {
+        layer_case of = case_of(&cases[i]);
+        const dv_window *window = &cases[i].options.window;
+        if (cases[i].input->rank == 2 && window->kernel[0] == 3 && window->kernel[1] == 3 && window->dilation[0] == 1)
+            check_winograd(&of);
+    }
+}
+
 /* Accumulating, packed inputs, unwanted gradients, threads: with the batch in slices. */
 static void every_way(void **state) {
     (void)state;
-    static const size_t some[] = {0, 4, 7, 16, 17, 22, 23, 26};
+    static const size_t some[] = {0, 4, 7, 16, 17, 22, 23, 35};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         layer_case of = case_of(&cases[some[i]]);
         check_layer(&of);
@@ -238,6 +259,7 @@ static void messages(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_gradients),
+        cmocka_unit_test(winograd),
         cmocka_unit_test(every_way),
         cmocka_unit_test(slices),
         cmocka_unit_test(same_bits_twice),

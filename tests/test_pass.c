@@ -82,11 +82,23 @@ static void blocks_of_channels(void **state) {
         }
 }
 
+/* Of both types and strides, the second half with channels that are no whole panels, in two groups. 320 tiles: chunks,
+ * the last one not full. */
+static dv_convolution_shape shape_at(size_t i) {
+    bool odd = i >= 4;
+    dv_convolution_shape shape =
+        square_shape(i % 2 ? DV_BF16 : DV_F32, 20, odd ? 34 : 32, odd ? 54 : 16, 14, 1 + i / 2 % 2);
+    shape.groups = odd ? 2 : 1;
+    return shape;
+}
+
+enum { SHAPES = 8 };
+
 static void any_number_of_threads(void **state) {
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        dv_convolution_shape shape = square_shape(i % 2 ? DV_BF16 : DV_F32, 20, 32, 16, 14,
-                                                  1 + i / 2); /* 320 tiles: chunks, the last one not full */
+    dv_pass_forced = &dv_winograd_maker;
+    for (size_t i = 0; i < SHAPES; i++) {
+        dv_convolution_shape shape = shape_at(i);
         if (!dv_winograd_maker.suits(DV_PASS_FORWARD, &shape))
             skip();
         for (int kind = DV_PASS_FORWARD_NO_BIAS; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
@@ -100,16 +112,36 @@ static void any_number_of_threads(void **state) {
             free(expected);
         }
     }
+    dv_pass_forced = NULL;
+}
+
+static void any_instruction_set(void **state) {
+    (void)state;
+    if (!dv_isa_available(DV_ISA_AVX512))
+        skip();
+    dv_pass_forced = &dv_winograd_maker;
+    for (size_t i = 0; i < SHAPES; i++)
+        for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
+            dv_convolution_shape shape = shape_at(i);
+            size_t count;
+            float *expected = computed((dv_pass_kind)kind, &shape, 2, &count);
+            dv_isa_force(DV_ISA_AVX512);
+            float *got = computed((dv_pass_kind)kind, &shape, 2, &count);
+            dv_isa_force(DV_ISA_AVX2);
+            assert_memory_equal(got, expected, count * sizeof(float));
+            free(expected);
+            free(got);
+        }
+    dv_pass_forced = NULL;
 }
 
 int main(void) {
     if (dv_isa_available(DV_ISA_AVX2))
         dv_isa_force(DV_ISA_AVX2); /* where there is more, Winograd's algorithm is not used */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_computes),
-        cmocka_unit_test(as_much_as_can_be_counted),
-        cmocka_unit_test(blocks_of_channels),
-        cmocka_unit_test(any_number_of_threads),
+        cmocka_unit_test(who_computes),        cmocka_unit_test(as_much_as_can_be_counted),
+        cmocka_unit_test(blocks_of_channels),  cmocka_unit_test(any_number_of_threads),
+        cmocka_unit_test(any_instruction_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * little more than half of them (nn/kernels/winograd.h says how). Rounding errors are a few times those of the direct
  * sum.
  *
+ * Groups of channels go through one after the other, as convolutions of their own.
+ *
  * Tiles go through in chunks that fit in a cache: their points, the products, the results. The points of the weights
  * are four times as many as the weights: they are found at each run, of as many channels at a time as fit in
  * WEIGHTS_BYTES, so that a wide layer does not need four times its weights. */
@@ -23,7 +25,7 @@ enum { WEIGHTS_BYTES = 10 << 20, CHUNK_BYTES = 256 << 10, PARTS_BYTES = 5 << 20,
 
 /* One end of the convolution. */
 typedef struct winograd_map {
-    size_t channels;
+    size_t channels, all_channels; /* of a group; of all */
     ptrdiff_t height, width;
 } winograd_map;
 
@@ -31,7 +33,8 @@ typedef struct winograd_pass {
     dv_pass pass;
     const dv_winograd_kernels *kernels;
     const dv_winograd_form *form;
-    dv_type type;                   /* of both maps */
+    dv_type type; /* of both maps */
+    size_t groups;
     size_t points;                  /* of a tile */
     winograd_map from, to;          /* what is read, and what is tiled: the results, or the gradient of the results */
     ptrdiff_t padding_y, padding_x; /* of `from` */
@@ -40,6 +43,8 @@ typedef struct winograd_pass {
     size_t chunk;                   /* tiles that go through together, whole rows of the products */
     size_t parts, part_tiles;       /* of a gradient: they have sums of their own; tiles of a part */
     size_t block;                   /* channels of `to` that go through together, whole panels */
+    size_t depth;                   /* rows of a panel of weights: the channels of `from`, an even number */
+    size_t from_row;                /* floats of a tile at a point: these channels, whole panels */
     size_t from_stride, to_stride;  /* floats from one point to the next, in a chunk's points */
     size_t weights_stride;          /* in a block's */
 } winograd_pass;
@@ -50,11 +55,15 @@ static size_t round_up(size_t count, size_t unit) {
 
 /* ---- what it is good for -------------------------------------------------------------------- */
 
+/* Groups with channels for a panel. With fewer, it would multiply zeros most of the time. */
+static bool has_groups_for_panels(const dv_convolution_shape *shape) {
+    return shape->groups == 1 || dv_smaller(shape->src_channels, shape->dst_channels) / shape->groups >= PANEL;
+}
+
 static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
     (void)kind;
     const dv_window *window = &shape->window;
-    if (!dv_winograd() || shape->rank != 2 || shape->groups != 1 || shape->src_channels % PANEL ||
-        shape->dst_channels % PANEL)
+    if (!dv_winograd() || shape->rank != 2 || !has_groups_for_panels(shape))
         return false;
     for (int d = 0; d < 2; d++) {
         if (window->kernel[d] != KERNEL || window->dilation[d] != 1 || window->stride[d] != window->stride[0])
@@ -66,11 +75,12 @@ static bool suits(dv_pass_kind kind, const dv_convolution_shape *shape) {
 }
 
 /* Whether it is faster than the direct sum, unless half of the tiles' results are unused, or the weights are
- * transformed for a handful of tiles. Of f32 with AVX2; with AVX-512 that depends on the processor, and NEON was not
- * measured. Of bf16 everywhere: dot products of bf16 are at best twice as fast as sums of f32, and on many processors
- * no faster. */
+ * transformed for a handful of tiles; of one group, with whole panels: others are for a measurement. Of f32 with AVX2;
+ * with AVX-512 that depends on the processor, and NEON was not measured. Of bf16 everywhere: dot products of bf16 are
+ * at best twice as fast as sums of f32, and on many processors no faster. */
 static bool is_expected(dv_pass_kind kind, const dv_convolution_shape *shape) {
-    if ((shape->type == DV_F32 && dv_isa_current() != DV_ISA_AVX2) || !suits(kind, shape))
+    if ((shape->type == DV_F32 && dv_isa_current() != DV_ISA_AVX2) || !suits(kind, shape) || shape->groups != 1 ||
+        shape->src_channels % PANEL || shape->dst_channels % PANEL)
         return false;
     size_t computed = 1, wanted = 1;
     for (int d = 0; d < 2; d++) {
@@ -110,22 +120,23 @@ static int part_end(ptrdiff_t first, int side, ptrdiff_t length) {
 static dv_winograd_pixels pixels_of(const winograd_map *map, dv_type type, const void *data, tile_place place, int side,
                                     size_t channel) {
     ptrdiff_t pixel = (ptrdiff_t)place.image * map->height * map->width + place.y * map->width + place.x;
-    ptrdiff_t offset = pixel * (ptrdiff_t)map->channels + (ptrdiff_t)channel;
+    ptrdiff_t offset = pixel * (ptrdiff_t)map->all_channels + (ptrdiff_t)channel;
     return (dv_winograd_pixels){.data = (void *)((intptr_t)data + offset * (ptrdiff_t)dv_type_bytes(type)),
                                 .type = type,
-                                .row = (size_t)map->width * map->channels,
-                                .pixel = map->channels,
+                                .row = (size_t)map->width * map->all_channels,
+                                .pixel = map->all_channels,
                                 .top = part_begin(place.y),
                                 .bottom = part_end(place.y, side, map->height),
                                 .left = part_begin(place.x),
                                 .right = part_end(place.x, side, map->width)};
 }
 
-/* The points of what a tile takes. */
-static void input_points(const winograd_pass *made, const void *data, size_t tile, float *points) {
+/* The points of what a tile takes of a group. */
+static void input_points(const winograd_pass *made, const void *data, size_t group, size_t tile, float *points) {
     tile_place place = place_of(made, tile, made->form->step);
     place.y -= made->padding_y, place.x -= made->padding_x;
-    dv_winograd_pixels pixels = pixels_of(&made->from, made->type, data, place, made->form->reach, 0);
+    dv_winograd_pixels pixels =
+        pixels_of(&made->from, made->type, data, place, made->form->reach, group * made->from.channels);
     made->form->input(&pixels, made->from.channels, points, made->from_stride);
 }
 
@@ -143,13 +154,29 @@ static size_t weights_point(const dv_winograd_form *form, size_t point) {
 
 /* ---- forward and backward data -------------------------------------------------------------- */
 
-/* Some of the channels of `to`: a block, or what is left of them. */
+/* Some of the channels of a group of `to`: a block, or what is left of them. */
 typedef struct channel_block {
-    size_t first, count;
+    size_t group, first, count;
 } channel_block;
 
-static channel_block block_at(const winograd_pass *made, size_t first) {
-    return (channel_block){first, dv_smaller(made->block, made->to.channels - first)};
+static channel_block block_at(const winograd_pass *made, size_t group, size_t first) {
+    return (channel_block){group, first, dv_smaller(made->block, made->to.channels - first)};
+}
+
+/* Its first channel among those of all groups. */
+static size_t channel_of(const winograd_pass *made, channel_block block) {
+    return block.group * made->to.channels + block.first;
+}
+
+/* Channels of a block that a panel has. */
+static size_t columns_at(channel_block block, size_t column) {
+    return dv_smaller(PANEL, block.count - column);
+}
+
+/* Where a block's plain weights are, of its channel `column` and of channel `d` of `from`. */
+static size_t weights_at(const winograd_pass *made, channel_block block, size_t column, size_t d) {
+    size_t group = made->from.channels * made->to.channels * KERNEL * KERNEL;
+    return block.group * group + (block.first + column) * made->layout.column_stride + d * made->layout.row_stride;
 }
 
 static size_t tiles_from(const winograd_pass *made, size_t first) {
@@ -174,18 +201,20 @@ static chunk_space chunk_carve(const winograd_pass *made, void *workspace, size_
 
 static void run_chunk(const winograd_pass *made, const void *from, const float *bias, void *to, size_t first,
                       channel_block block, const chunk_space *space) {
-    size_t depth = made->from.channels, count = tiles_from(made, first);
+    size_t count = tiles_from(made, first);
     for (size_t t = 0; t < count; t++)
-        input_points(made, from, first + t, space->from + t * depth);
+        input_points(made, from, block.group, first + t, space->from + t * made->from_row);
     for (size_t p = 0; p < made->points; p++) {
         const float *weights = space->weights + weights_point(made->form, p) * made->weights_stride;
         for (size_t column = 0; column < block.count; column += PANEL)
-            made->kernels->multiply(space->from + p * made->from_stride, count, depth, weights + column * depth,
-                                    space->to + p * made->to_stride + column, made->block);
+            made->kernels->multiply(space->from + p * made->from_stride, made->from_row, count, made->from.channels,
+                                    weights + column * made->depth, space->to + p * made->to_stride + column,
+                                    made->block);
     }
+    size_t channel = channel_of(made, block);
     for (size_t t = 0; t < count; t++) {
-        dv_winograd_pixels pixels = tile_of(made, to, first + t, block.first);
-        made->form->output(space->to + t * made->block, made->to_stride, block.count, bias ? bias + block.first : NULL,
+        dv_winograd_pixels pixels = tile_of(made, to, first + t, channel);
+        made->form->output(space->to + t * made->block, made->to_stride, block.count, bias ? bias + channel : NULL,
                            &pixels);
     }
 }
@@ -193,7 +222,6 @@ static void run_chunk(const winograd_pass *made, const void *from, const float *
 /* The threads of a team go together through a block: first over its weights, then over the tiles. */
 static void run_block(const winograd_pass *made, const dv_pass_arrays *arrays, channel_block block,
                       const chunk_space *space) {
-    const dv_winograd_weights *layout = &made->layout;
     bool back = made->pass.kind == DV_PASS_BACKWARD_DATA;
     const void *from = back ? arrays->dst : arrays->src;
     const float *plain = arrays->weights;
@@ -203,8 +231,8 @@ static void run_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
 #pragma omp for collapse(2) schedule(static)
     for (size_t column = 0; column < block.count; column += PANEL)
         for (size_t d = 0; d < depth; d++)
-            made->form->weights(plain + (block.first + column) * layout->column_stride + d * layout->row_stride, layout,
-                                space->weights + column * depth + d * PANEL, made->weights_stride);
+            made->form->weights(plain + weights_at(made, block, column, d), &made->layout, columns_at(block, column),
+                                space->weights + column * made->depth + d * PANEL, made->weights_stride);
 #pragma omp for schedule(static)
     for (size_t first = 0; first < made->tiles; first += made->chunk)
         run_chunk(made, from, bias, to, first, block, space);
@@ -217,8 +245,9 @@ static dv_status run(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *erro
     {
         size_t bytes = 0;
         chunk_space space = chunk_carve(made, arrays->workspace, (size_t)omp_get_thread_num(), &bytes);
-        for (size_t first = 0; first < made->to.channels; first += made->block)
-            run_block(made, arrays, block_at(made, first), &space);
+        for (size_t group = 0; group < made->groups; group++)
+            for (size_t first = 0; first < made->to.channels; first += made->block)
+                run_block(made, arrays, block_at(made, group, first), &space);
     }
     return DV_OK;
 }
@@ -263,20 +292,19 @@ static gradient_space gradient_carve(const winograd_pass *made, void *workspace,
 /* Tile `first + t` to the points of a chunk. */
 static void add_tile(const winograd_pass *made, const dv_pass_arrays *arrays, size_t first, size_t t,
                      channel_block block, const gradient_space *space) {
-    input_points(made, arrays->src, first + t, space->from + t * made->from.channels);
-    dv_winograd_pixels pixels = tile_of(made, arrays->dst, first + t, block.first);
+    input_points(made, arrays->src, block.group, first + t, space->from + t * made->from_row);
+    dv_winograd_pixels pixels = tile_of(made, arrays->dst, first + t, channel_of(made, block));
     made->form->gradient(&pixels, block.count, space->to + t * PANEL, made->to_stride, made->chunk * PANEL);
 }
 
 /* Adds a chunk's products to one point of a panel of the gradient: one product, or several that share it. */
 static void add_products(const winograd_pass *made, size_t point, size_t column, size_t count,
                          const gradient_space *space, float *weights) {
-    size_t depth = made->from.channels;
     for (size_t p = 0; p < made->points; p++)
         if (weights_point(made->form, p) == point)
-            made->kernels->multiply_add(space->from + p * made->from_stride, depth, count,
+            made->kernels->multiply_add(space->from + p * made->from_stride, made->from_row, made->depth, count,
                                         space->to + p * made->to_stride + column * made->chunk,
-                                        weights + point * made->weights_stride + column * depth);
+                                        weights + point * made->weights_stride + column * made->depth);
 }
 
 /* One thread goes through a chunk. */
@@ -334,7 +362,6 @@ static void sum_parts(const winograd_pass *made, size_t point, float *weights) {
 /* A block of the gradient: from nothing through all chunks to the plain one. */
 static void add_block(const winograd_pass *made, const dv_pass_arrays *arrays, channel_block block,
                       const gradient_space *space) {
-    const dv_winograd_weights *layout = &made->layout;
     size_t depth = made->from.channels;
 #pragma omp for schedule(static)
     for (size_t i = 0; i < made->parts * WEIGHTS_POINTS; i++)
@@ -346,9 +373,9 @@ static void add_block(const winograd_pass *made, const dv_pass_arrays *arrays, c
 #pragma omp for collapse(2) schedule(static)
     for (size_t column = 0; column < block.count; column += PANEL)
         for (size_t d = 0; d < depth; d++)
-            made->form->add_weights(space->weights + column * depth + d * PANEL, made->weights_stride, layout,
-                                    arrays->gradient + (block.first + column) * layout->column_stride +
-                                        d * layout->row_stride);
+            made->form->add_weights(space->weights + column * made->depth + d * PANEL, made->weights_stride,
+                                    &made->layout, columns_at(block, column),
+                                    arrays->gradient + weights_at(made, block, column, d));
 }
 
 static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_error *error) {
@@ -358,8 +385,9 @@ static dv_status run_gradient(dv_pass *pass, const dv_pass_arrays *arrays, dv_er
     {
         size_t bytes = 0;
         gradient_space space = gradient_carve(made, arrays->workspace, (size_t)omp_get_thread_num(), &bytes);
-        for (size_t first = 0; first < made->to.channels; first += made->block)
-            add_block(made, arrays, block_at(made, first), &space);
+        for (size_t group = 0; group < made->groups; group++)
+            for (size_t first = 0; first < made->to.channels; first += made->block)
+                add_block(made, arrays, block_at(made, group, first), &space);
     }
     return DV_OK;
 }
@@ -373,15 +401,15 @@ static void destroy(dv_pass *pass) {
 static const dv_pass_methods methods = {.pack_weights = pack_weights, .run = run, .destroy = destroy};
 static const dv_pass_methods gradient_methods = {.run = run_gradient, .destroy = destroy};
 
-static winograd_map map_of(size_t channels, const size_t *sides) {
-    return (winograd_map){channels, (ptrdiff_t)sides[0], (ptrdiff_t)sides[1]};
+static winograd_map map_of(size_t channels, size_t groups, const size_t *sides) {
+    return (winograd_map){channels / groups, channels, (ptrdiff_t)sides[0], (ptrdiff_t)sides[1]};
 }
 
 static void set_ends(winograd_pass *made, const dv_convolution_shape *shape) {
     const size_t *padding = shape->window.padding;
-    size_t square = KERNEL * KERNEL, row = shape->src_channels * square;
-    made->from = map_of(shape->src_channels, shape->src_sides);
-    made->to = map_of(shape->dst_channels, shape->dst_sides);
+    made->from = map_of(shape->src_channels, shape->groups, shape->src_sides);
+    made->to = map_of(shape->dst_channels, shape->groups, shape->dst_sides);
+    size_t square = KERNEL * KERNEL, row = made->from.channels * square;
     made->padding_y = (ptrdiff_t)padding[0], made->padding_x = (ptrdiff_t)padding[1];
     made->layout = (dv_winograd_weights){.column_stride = row, .row_stride = square};
     if (made->pass.kind != DV_PASS_BACKWARD_DATA)
@@ -403,15 +431,15 @@ static const dv_winograd_form *choose_form(const dv_winograd_kernels *kernels, d
 
 /* Channels whose weights' points fit in WEIGHTS_BYTES. */
 static size_t choose_block(const winograd_pass *made) {
-    size_t fitting = WEIGHTS_BYTES / (WEIGHTS_POINTS * made->from.channels * sizeof(float)) / PANEL * PANEL;
-    return dv_smaller(fitting ? fitting : PANEL, made->to.channels);
+    size_t fitting = WEIGHTS_BYTES / (WEIGHTS_POINTS * made->depth * sizeof(float)) / PANEL * PANEL;
+    return dv_smaller(fitting ? fitting : PANEL, round_up(made->to.channels, PANEL));
 }
 
 /* Tiles whose points fit in a core's cache. More where the weights' points do not, so that they are read less often:
  * of a gradient they are written as well. Fewer where there would not be a chunk for each thread. */
 static size_t choose_chunk(const winograd_pass *made) {
     bool gradient = made->pass.kind == DV_PASS_BACKWARD_WEIGHTS;
-    size_t tile_bytes = made->points * (made->from.channels + made->block) * sizeof(float);
+    size_t tile_bytes = made->points * (made->from_row + made->block) * sizeof(float);
     size_t weights_bytes = WEIGHTS_POINTS * made->weights_stride * sizeof(float);
     size_t least = gradient || weights_bytes > 4 << 20 ? 96 : 24, chunk = CHUNK_BYTES / tile_bytes / ROWS * ROWS;
     size_t sharers = gradient ? 1 : (size_t)made->pass.threads;
@@ -432,11 +460,13 @@ static void set_sizes(winograd_pass *made, const dv_convolution_shape *shape) {
     made->tiles_y = dv_divide_up((size_t)made->to.height, side);
     made->tiles_x = dv_divide_up((size_t)made->to.width, side);
     made->tiles = shape->images * made->tiles_y * made->tiles_x;
+    made->depth = round_up(made->from.channels, 2);
+    made->from_row = round_up(made->from.channels, PANEL);
     made->block = choose_block(made);
-    made->weights_stride = made->from.channels * made->block;
+    made->weights_stride = made->depth * made->block;
     made->chunk = choose_chunk(made);
     /* A line more, so that a tile's points do not all fall on the same few sets of the cache. */
-    made->from_stride = made->chunk * made->from.channels + 16;
+    made->from_stride = made->chunk * made->from_row + 16;
     made->to_stride = made->chunk * made->block + 16;
     size_t last_thread = (size_t)made->pass.threads - 1;
     if (made->pass.kind == DV_PASS_BACKWARD_WEIGHTS) {
@@ -457,6 +487,7 @@ static dv_status pass_new(dv_pass **pass, dv_pass_kind kind, const dv_convolutio
                            .threads = omp_get_max_threads()};
     made->kernels = dv_winograd();
     made->type = shape->type;
+    made->groups = shape->groups;
     snprintf(made->pass.kernel, sizeof made->pass.kernel, "winograd:%s", made->kernels->name);
     made->form = choose_form(made->kernels, kind, (size_t)shape->window.stride[0]);
     made->points = (size_t)made->form->side * (size_t)made->form->side;

@@ -11,7 +11,8 @@
  * weights, by the same algorithm, and 4 of the middle one. That makes 81 products for 16 results instead of 144. The
  * weights have 36 points as before, one for the middle: several products share them.
  *
- * Channels come in panels of 16, which is what a row of the matrix products has.
+ * Channels come in panels of 16, which is what a row of the matrix products has. Points have whole panels: where the
+ * channels of a map end within one, the rest of it are zeros.
  *
  * Maps are f32 or bf16. Everything between them is f32: bf16 becomes f32 where a tile is read, and is rounded to again
  * where one is written. */
@@ -45,7 +46,7 @@ typedef struct dv_winograd_weights {
     bool turned;                      /* by half a turn, as backward data takes them */
 } dv_winograd_weights;
 
-/* One kind of convolution: how tiles and weights go to points and back. Channels are whole panels everywhere. */
+/* One kind of convolution: how tiles and weights go to points and back. Channels are those of the map, any number. */
 typedef struct dv_winograd_form {
     int tile;                                 /* pixels of a result along a side of a tile */
     int reach;                                /* pixels that they take */
@@ -62,9 +63,11 @@ typedef struct dv_winograd_form {
     void (*output)(const float *points, size_t stride, size_t channels, const float *bias,
                    const dv_winograd_pixels *pixels);
 
-    /* Weights [3x3] of a row of a panel <-> panel[p * stride + column]; the way back adds. */
-    void (*weights)(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride);
-    void (*add_weights)(const float *panel, size_t stride, const dv_winograd_weights *layout, float *plain);
+    /* Weights [3x3] of a row of a panel, of which there are `columns`, <-> panel[p * stride + column]; the way back
+     * adds. */
+    void (*weights)(const float *plain, const dv_winograd_weights *layout, size_t columns, float *panel, size_t stride);
+    void (*add_weights)(const float *panel, size_t stride, const dv_winograd_weights *layout, size_t columns,
+                        float *plain);
 } dv_winograd_form;
 
 typedef struct dv_winograd_kernels {
@@ -73,12 +76,13 @@ typedef struct dv_winograd_kernels {
     const dv_winograd_form *strided;      /* stride 2: forward, and the gradient of weights */
     const dv_winograd_form *strided_back; /* stride 2 and padding 1: backward data */
 
-    /* result[r * result_stride + column] = sum over d of left[r * depth + d] panel[d][column], for all columns of a
-     * panel. `rows` is rounded up to whole DV_WINOGRAD_ROWS: both matrices have room for them. */
-    void (*multiply)(const float *left, size_t rows, size_t depth, const float *panel, float *result,
-                     size_t result_stride);
-    /* result[r][column] += sum over d of left[d * rows + r] panel[d][column]. `rows` is even. */
-    void (*multiply_add)(const float *left, size_t rows, size_t depth, const float *panel, float *result);
+    /* result[r * result_stride + column] = sum over d of left[r * left_stride + d] panel[d][column], for all columns
+     * of a panel. `rows` is rounded up to whole DV_WINOGRAD_ROWS: both matrices have room for them. */
+    void (*multiply)(const float *left, size_t left_stride, size_t rows, size_t depth, const float *panel,
+                     float *result, size_t result_stride);
+    /* result[r][column] += sum over d of left[d * left_stride + r] panel[d][column]. `rows` is even. */
+    void (*multiply_add)(const float *left, size_t left_stride, size_t rows, size_t depth, const float *panel,
+                         float *result);
 } dv_winograd_kernels;
 
 /* Compiled for x86-64 with AVX2 and FMA, for AVX-512, and for AArch64. They compute the same bits. */

@@ -44,19 +44,26 @@ typedef float32x4_t lanes;
 
 /* To the nearest, ties to even, NaN made quiet: the bits of dv_bf16_nearest (base/float16.h). */
 #if defined(__AVX512F__)
-ALWAYS lanes widened(const uint16_t *src) {
-    __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)src));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+ALWAYS lanes widened_halves(__m256i halves) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-ALWAYS void store_narrowed(uint16_t *dst, lanes x) {
+ALWAYS lanes widened(const uint16_t *src) {
+    return widened_halves(_mm256_loadu_si256((const __m256i *)src));
+}
+
+ALWAYS __m256i narrowed_halves(lanes x) {
     __m512i bits = _mm512_castps_si512(x), upper = _mm512_srli_epi32(bits, 16);
     __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
     __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     __m512i quiet = _mm512_or_si512(upper, _mm512_set1_epi32(0x40));
     __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
     __m512i halves = _mm512_mask_mov_epi32(_mm512_srli_epi32(rounded, 16), is_nan, quiet);
-    _mm256_storeu_si256((__m256i *)dst, _mm512_cvtepi32_epi16(halves));
+    return _mm512_cvtepi32_epi16(halves);
+}
+
+ALWAYS void store_narrowed(uint16_t *dst, lanes x) {
+    _mm256_storeu_si256((__m256i *)dst, narrowed_halves(x));
 }
 #elif defined(__FMA__)
 ALWAYS lanes widened(const uint16_t *src) {
@@ -88,7 +95,7 @@ ALWAYS void store_narrowed(uint16_t *dst, lanes x) {
 }
 #endif
 
-/* ---- f32 ------------------------------------------------------------------------------------- */
+/* ---- f32, and either ------------------------------------------------------------------------- */
 
 ALWAYS lanes all(float value) {
     return LANES_DO(set1)(value);
@@ -102,6 +109,10 @@ ALWAYS void store(float *dst, lanes x) {
     LANES_DO(storeu)(dst, x);
 }
 
+ALWAYS size_t bytes_of(dv_type type) {
+    return type == DV_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
 /* Of a type, f32 or bf16, a constant. */
 ALWAYS lanes load_typed(dv_type type, const void *src) {
     return type == DV_F32 ? load(src) : widened(src);
@@ -113,6 +124,43 @@ ALWAYS void store_typed(dv_type type, void *dst, lanes x) {
     else
         store_narrowed(dst, x);
 }
+
+/* ---- some of the lanes ----------------------------------------------------------------------- */
+
+/* `count` of them, fewer than all: the others read as zeros, and are not written. */
+#if defined(__AVX512F__)
+ALWAYS __mmask16 first_lanes(size_t count) {
+    return (__mmask16)((1u << count) - 1);
+}
+
+ALWAYS lanes load_some(dv_type type, const void *src, size_t count) {
+    return type == DV_F32 ? _mm512_maskz_loadu_ps(first_lanes(count), src)
+                          : widened_halves(_mm256_maskz_loadu_epi16(first_lanes(count), src));
+}
+
+ALWAYS void store_some(dv_type type, void *dst, lanes x, size_t count) {
+    if (type == DV_F32)
+        _mm512_mask_storeu_ps(dst, first_lanes(count), x);
+    else
+        _mm256_mask_storeu_epi16(dst, first_lanes(count), narrowed_halves(x));
+}
+#else
+ALWAYS lanes load_some(dv_type type, const void *src, size_t count) {
+    char values[LANES * sizeof(float)] = {0};
+    for (size_t i = 0; i < count * bytes_of(type); i++)
+        values[i] = ((const char *)src)[i];
+    return load_typed(type, values);
+}
+
+ALWAYS void store_some(dv_type type, void *dst, lanes x, size_t count) {
+    char values[LANES * sizeof(float)];
+    store_typed(type, values, x);
+    for (size_t i = 0; i < count * bytes_of(type); i++)
+        ((char *)dst)[i] = values[i];
+}
+#endif
+
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 ALWAYS lanes add(lanes x, lanes y) {
     return LANES_DO(add)(x, y);

@@ -119,12 +119,14 @@ static void back_output(const float *points, size_t stride, size_t channels, con
     points_to_tile(points, stride, channels, bias, pixels, POINTS, 2 * TILE, back_results_8);
 }
 
-static void weights(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride) {
-    weights_to_points(plain, layout, own_value, values_of_3, panel, stride);
+static void weights(const float *plain, const dv_winograd_weights *layout, size_t columns, float *panel,
+                    size_t stride) {
+    weights_to_points(plain, layout, columns, own_value, values_of_3, panel, stride);
 }
 
-static void add_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, float *plain) {
-    points_to_weights(panel, stride, layout, own_value, results_3, plain);
+static void add_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, size_t columns,
+                        float *plain) {
+    points_to_weights(panel, stride, layout, columns, own_value, results_3, plain);
 }
 
 const dv_winograd_form DV_STRIDED = {

@@ -99,12 +99,14 @@ static void output(const float *points, size_t stride, size_t channels, const fl
     points_to_tile(points, stride, channels, bias, pixels, SIDE, TILE, results_4);
 }
 
-static void weights(const float *plain, const dv_winograd_weights *layout, float *panel, size_t stride) {
-    weights_to_points(plain, layout, own_value, values_of_3, panel, stride);
+static void weights(const float *plain, const dv_winograd_weights *layout, size_t columns, float *panel,
+                    size_t stride) {
+    weights_to_points(plain, layout, columns, own_value, values_of_3, panel, stride);
 }
 
-static void add_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, float *plain) {
-    points_to_weights(panel, stride, layout, own_value, results_3, plain);
+static void add_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, size_t columns,
+                        float *plain) {
+    points_to_weights(panel, stride, layout, columns, own_value, results_3, plain);
 }
 
 /* ---- matrix products ------------------------------------------------------------------------ */
@@ -132,47 +134,50 @@ ALWAYS void accumulate(const float *left, size_t row_stride, size_t depth_stride
 }
 
 /* `count` rows, a constant. */
-ALWAYS void multiply_rows(const float *left, int count, size_t depth, const float *panel, float *result,
-                          size_t result_stride) {
+ALWAYS void multiply_rows(const float *left, size_t left_stride, int count, size_t depth, const float *panel,
+                          float *result, size_t result_stride) {
     lanes sums[MOST_ROWS][VECTORS];
     for (int i = 0; i < count; i++)
         for (int v = 0; v < VECTORS; v++)
             sums[i][v] = all(0);
-    accumulate(left, depth, 1, count, depth, panel, sums);
+    accumulate(left, left_stride, 1, count, depth, panel, sums);
     for (int i = 0; i < count; i++)
         for (int v = 0; v < VECTORS; v++)
             store(result + (size_t)i * result_stride + (size_t)(v * LANES), sums[i][v]);
 }
 
-static void multiply(const float *left, size_t rows, size_t depth, const float *panel, float *result,
-                     size_t result_stride) {
+static void multiply(const float *left, size_t left_stride, size_t rows, size_t depth, const float *panel,
+                     float *result, size_t result_stride) {
     size_t r = 0;
     for (; r + MOST_ROWS <= rows; r += MOST_ROWS)
-        multiply_rows(left + r * depth, MOST_ROWS, depth, panel, result + r * result_stride, result_stride);
+        multiply_rows(left + r * left_stride, left_stride, MOST_ROWS, depth, panel, result + r * result_stride,
+                      result_stride);
     for (; r < rows; r += DV_WINOGRAD_ROWS)
-        multiply_rows(left + r * depth, DV_WINOGRAD_ROWS, depth, panel, result + r * result_stride, result_stride);
+        multiply_rows(left + r * left_stride, left_stride, DV_WINOGRAD_ROWS, depth, panel, result + r * result_stride,
+                      result_stride);
 }
 
 /* `count` rows, a constant, from row r on. */
-ALWAYS void add_rows(const float *left, size_t rows, size_t r, int count, size_t depth, const float *panel,
+ALWAYS void add_rows(const float *left, size_t left_stride, size_t r, int count, size_t depth, const float *panel,
                      float *result) {
     lanes sums[MOST_ADDED][VECTORS];
     float *dst = result + r * PANEL;
     for (int i = 0; i < count; i++)
         for (int v = 0; v < VECTORS; v++)
             sums[i][v] = load(dst + i * PANEL + v * LANES);
-    accumulate(left + r, 1, rows, count, depth, panel, sums);
+    accumulate(left + r, 1, left_stride, count, depth, panel, sums);
     for (int i = 0; i < count; i++)
         for (int v = 0; v < VECTORS; v++)
             store(dst + i * PANEL + v * LANES, sums[i][v]);
 }
 
-static void multiply_add(const float *left, size_t rows, size_t depth, const float *panel, float *result) {
+static void multiply_add(const float *left, size_t left_stride, size_t rows, size_t depth, const float *panel,
+                         float *result) {
     size_t r = 0;
     for (; r + MOST_ADDED <= rows; r += MOST_ADDED)
-        add_rows(left, rows, r, MOST_ADDED, depth, panel, result);
+        add_rows(left, left_stride, r, MOST_ADDED, depth, panel, result);
     for (; r < rows; r += 2)
-        add_rows(left, rows, r, 2, depth, panel, result);
+        add_rows(left, left_stride, r, 2, depth, panel, result);
 }
 
 const dv_winograd_kernels DV_KERNELS = {

@@ -35,97 +35,126 @@ ALWAYS const float *step(const float *pointer, int line, size_t stride) {
     return (const void *)step_bytes((const char *)pointer, line, stride * sizeof(float));
 }
 
-ALWAYS size_t bytes_of(dv_type type) {
-    return type == DV_F32 ? sizeof(float) : sizeof(uint16_t);
-}
+/* What a transform of a tile's lanes is compiled for, all of it constants. */
+typedef struct tile_case {
+    dv_type type; /* of the pixels */
+    bool whole;   /* no pixel of the tile is outside */
+    bool full;    /* all lanes are channels */
+    int from, to; /* along a side */
+    line_transform line;
+} tile_case;
 
 /* Lanes of the pixels of line `i`, those that the tile does not have as zeros. */
-ALWAYS void load_line(const dv_winograd_pixels *pixels, dv_type type, const char *line, int i, int side, bool whole,
-                      lanes *x) {
-    size_t pixel = pixels->pixel * bytes_of(type);
-    for (int j = 0; j < side; j++)
-        x[j] = whole || has_pixel(pixels, i, j) ? load_typed(type, line + (size_t)j * pixel) : all(0);
+ALWAYS void load_line(const dv_winograd_pixels *pixels, tile_case is, const char *line, int i, size_t count, lanes *x) {
+    size_t pixel = pixels->pixel * bytes_of(is.type);
+    for (int j = 0; j < is.from; j++)
+        if (!is.whole && !has_pixel(pixels, i, j))
+            x[j] = all(0);
+        else if (is.full)
+            x[j] = load_typed(is.type, line + (size_t)j * pixel);
+        else
+            x[j] = load_some(is.type, line + (size_t)j * pixel, count);
 }
 
-/* tile_to_points for a tile that is whole, or for one at an edge, of pixels of a type: both are constants. */
-ALWAYS void read_tile(const dv_winograd_pixels *pixels, dv_type type, bool whole, int from, int to, line_transform line,
-                      size_t channels, float *points, size_t stride, size_t panel_stride) {
-    for (size_t c = 0; c < channels; c += LANES) {
-        lanes lines[MOST][MOST];
-        const char *src = (const char *)pixels->data + c * bytes_of(type);
-        for (int i = 0; i < from; i++) {
-            lanes x[MOST];
-            src = step_bytes(src, i, pixels->row * bytes_of(type));
-            load_line(pixels, type, src, i, from, whole, x);
-            line(x, lines[i]);
-        }
-        float *dst = points + c / PANEL * panel_stride + c % PANEL;
-        for (int j = 0; j < to; j++) {
-            lanes x[MOST], y[MOST];
-            dst = (float *)step(dst, j, stride);
-            for (int i = 0; i < from; i++)
-                x[i] = lines[i][j];
-            line(x, y);
-            for (int i = 0; i < to; i++)
-                store(dst + (size_t)(i * to) * stride, y[i]);
-        }
+/* The points of `count` channels from c on; what is left of the lanes is zeros. */
+ALWAYS void read_lanes(const dv_winograd_pixels *pixels, tile_case is, size_t c, size_t count, float *points,
+                       size_t stride, size_t panel_stride) {
+    lanes lines[MOST][MOST];
+    const char *src = (const char *)pixels->data + c * bytes_of(is.type);
+    for (int i = 0; i < is.from; i++) {
+        lanes x[MOST];
+        src = step_bytes(src, i, pixels->row * bytes_of(is.type));
+        load_line(pixels, is, src, i, count, x);
+        is.line(x, lines[i]);
     }
+    float *dst = points + c / PANEL * panel_stride + c % PANEL;
+    for (int j = 0; j < is.to; j++) {
+        lanes x[MOST], y[MOST];
+        dst = (float *)step(dst, j, stride);
+        for (int i = 0; i < is.from; i++)
+            x[i] = lines[i][j];
+        is.line(x, y);
+        for (int i = 0; i < is.to; i++)
+            store(dst + (size_t)(i * is.to) * stride, y[i]);
+    }
+}
+
+/* tile_to_points of a type, a constant. */
+ALWAYS void read_tile(const dv_winograd_pixels *pixels, dv_type type, int from, int to, line_transform line,
+                      size_t channels, float *points, size_t stride, size_t panel_stride) {
+    const tile_case whole = {type, true, true, from, to, line}, edge = {type, false, true, from, to, line},
+                    some = {type, false, false, from, to, line};
+    size_t c = 0, full = channels / LANES * LANES, end = (channels + PANEL - 1) / PANEL * PANEL;
+    if (is_whole(pixels, from))
+        for (; c < full; c += LANES)
+            read_lanes(pixels, whole, c, LANES, points, stride, panel_stride);
+    else
+        for (; c < full; c += LANES)
+            read_lanes(pixels, edge, c, LANES, points, stride, panel_stride);
+    for (; c < end; c += LANES)
+        read_lanes(pixels, some, c, c < channels ? channels - c : 0, points, stride, panel_stride);
 }
 
 /* `from` pixels along a side to `to` points. */
 ALWAYS void tile_to_points(const dv_winograd_pixels *pixels, int from, int to, line_transform line, size_t channels,
                            float *points, size_t stride, size_t panel_stride) {
-    bool whole = is_whole(pixels, from);
-    if (pixels->type == DV_F32 && whole)
-        read_tile(pixels, DV_F32, true, from, to, line, channels, points, stride, panel_stride);
-    else if (pixels->type == DV_F32)
-        read_tile(pixels, DV_F32, false, from, to, line, channels, points, stride, panel_stride);
-    else if (whole)
-        read_tile(pixels, DV_BF16, true, from, to, line, channels, points, stride, panel_stride);
+    if (pixels->type == DV_F32)
+        read_tile(pixels, DV_F32, from, to, line, channels, points, stride, panel_stride);
     else
-        read_tile(pixels, DV_BF16, false, from, to, line, channels, points, stride, panel_stride);
+        read_tile(pixels, DV_BF16, from, to, line, channels, points, stride, panel_stride);
 }
 
-/* points_to_tile, likewise. */
-ALWAYS void write_tile(const float *points, size_t stride, size_t channels, const float *bias,
-                       const dv_winograd_pixels *pixels, dv_type type, bool whole, int from, int to,
-                       line_transform line) {
-    for (size_t c = 0; c < channels; c += LANES) {
-        lanes columns[MOST][MOST], added = bias ? load(bias + c) : all(0);
-        const float *src = points + c;
-        for (int j = 0; j < from; j++) {
-            lanes x[MOST], y[MOST];
-            src = step(src, j, stride);
-            for (int i = 0; i < from; i++)
-                x[i] = load(src + (size_t)(i * from) * stride);
-            line(x, y);
-            for (int i = 0; i < to; i++)
-                columns[i][j] = y[i];
-        }
-        char *dst = (char *)pixels->data + c * bytes_of(type);
-        for (int i = 0; i < to; i++) {
-            lanes y[MOST];
-            dst = (char *)step_bytes(dst, i, pixels->row * bytes_of(type));
-            line(columns[i], y);
-            for (int j = 0; j < to; j++)
-                if (whole || has_pixel(pixels, i, j))
-                    store_typed(type, dst + (size_t)j * pixels->pixel * bytes_of(type), add(y[j], added));
-        }
+/* `count` channels from c on of a tile's results. */
+ALWAYS void write_lanes(const float *points, size_t stride, const dv_winograd_pixels *pixels, tile_case is, size_t c,
+                        size_t count, lanes added) {
+    lanes columns[MOST][MOST];
+    const float *src = points + c;
+    for (int j = 0; j < is.from; j++) {
+        lanes x[MOST], y[MOST];
+        src = step(src, j, stride);
+        for (int i = 0; i < is.from; i++)
+            x[i] = load(src + (size_t)(i * is.from) * stride);
+        is.line(x, y);
+        for (int i = 0; i < is.to; i++)
+            columns[i][j] = y[i];
     }
+    char *dst = (char *)pixels->data + c * bytes_of(is.type);
+    for (int i = 0; i < is.to; i++) {
+        lanes y[MOST];
+        dst = (char *)step_bytes(dst, i, pixels->row * bytes_of(is.type));
+        is.line(columns[i], y);
+        for (int j = 0; j < is.to; j++)
+            if (is.full && (is.whole || has_pixel(pixels, i, j)))
+                store_typed(is.type, dst + (size_t)j * pixels->pixel * bytes_of(is.type), add(y[j], added));
+            else if (!is.full && has_pixel(pixels, i, j))
+                store_some(is.type, dst + (size_t)j * pixels->pixel * bytes_of(is.type), add(y[j], added), count);
+    }
+}
+
+/* points_to_tile of a type, a constant. */
+ALWAYS void write_tile(const float *points, size_t stride, size_t channels, const float *bias,
+                       const dv_winograd_pixels *pixels, dv_type type, int from, int to, line_transform line) {
+    const tile_case whole = {type, true, true, from, to, line}, edge = {type, false, true, from, to, line},
+                    some = {type, false, false, from, to, line};
+    size_t c = 0, full = channels / LANES * LANES;
+    if (is_whole(pixels, to))
+        for (; c < full; c += LANES)
+            write_lanes(points, stride, pixels, whole, c, LANES, bias ? load(bias + c) : all(0));
+    else
+        for (; c < full; c += LANES)
+            write_lanes(points, stride, pixels, edge, c, LANES, bias ? load(bias + c) : all(0));
+    if (c < channels)
+        write_lanes(points, stride, pixels, some, c, channels - c,
+                    bias ? load_some(DV_F32, bias + c, channels - c) : all(0));
 }
 
 /* The other way, `from` points to `to` pixels, to which the bias is added. */
 ALWAYS void points_to_tile(const float *points, size_t stride, size_t channels, const float *bias,
                            const dv_winograd_pixels *pixels, int from, int to, line_transform line) {
-    bool whole = is_whole(pixels, to);
-    if (pixels->type == DV_F32 && whole)
-        write_tile(points, stride, channels, bias, pixels, DV_F32, true, from, to, line);
-    else if (pixels->type == DV_F32)
-        write_tile(points, stride, channels, bias, pixels, DV_F32, false, from, to, line);
-    else if (whole)
-        write_tile(points, stride, channels, bias, pixels, DV_BF16, true, from, to, line);
+    if (pixels->type == DV_F32)
+        write_tile(points, stride, channels, bias, pixels, DV_F32, from, to, line);
     else
-        write_tile(points, stride, channels, bias, pixels, DV_BF16, false, from, to, line);
+        write_tile(points, stride, channels, bias, pixels, DV_BF16, from, to, line);
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
@@ -136,11 +165,11 @@ ALWAYS int place_of(const dv_winograd_weights *layout, int w) {
 }
 
 /* The weights of a panel's row to points, each times what its point has along both sides. */
-ALWAYS void weights_to_points(const float *plain, const dv_winograd_weights *layout, const float *scales,
-                              line_transform line, float *panel, size_t stride) {
-    float square[KERNEL * KERNEL][PANEL];
+ALWAYS void weights_to_points(const float *plain, const dv_winograd_weights *layout, size_t columns,
+                              const float *scales, line_transform line, float *panel, size_t stride) {
+    float square[KERNEL * KERNEL][PANEL] = {{0}};
     for (int w = 0; w < KERNEL * KERNEL; w++)
-        for (int column = 0; column < PANEL; column++)
+        for (size_t column = 0; column < columns; column++)
             square[w][column] = plain[column * layout->column_stride + place_of(layout, w)];
     for (int c = 0; c < PANEL; c += LANES) {
         lanes rows[KERNEL][SIDE];
@@ -162,8 +191,8 @@ ALWAYS void weights_to_points(const float *plain, const dv_winograd_weights *lay
 }
 
 /* The other way, of a gradient: adds to it. */
-ALWAYS void points_to_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, const float *scales,
-                              line_transform line, float *plain) {
+ALWAYS void points_to_weights(const float *panel, size_t stride, const dv_winograd_weights *layout, size_t columns,
+                              const float *scales, line_transform line, float *plain) {
     float square[KERNEL * KERNEL][PANEL];
     for (int c = 0; c < PANEL; c += LANES) {
         lanes rows[SIDE][KERNEL];
@@ -182,7 +211,7 @@ ALWAYS void points_to_weights(const float *panel, size_t stride, const dv_winogr
                 store(square[i * KERNEL + j] + c, y[i]);
         }
     }
-    for (int column = 0; column < PANEL; column++)
+    for (size_t column = 0; column < columns; column++)
         for (int w = 0; w < KERNEL * KERNEL; w++)
             plain[column * layout->column_stride + place_of(layout, w)] += square[w][column];
 }
