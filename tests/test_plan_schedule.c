@@ -251,7 +251,7 @@ static void what_a_list_lacks_is_found(void **state) {
         const char *owner, *role, *words;
     } lacks[] = {
         {1, "norm", "mask", "norm wrote into norm's mask, which the schedule does not say"},
-        {8, "norm", "output's gradient", "conv2 wrote into norm's output's gradient"},
+        {8, "norm", "output's gradient", "conv2 wrote into conv1's output's gradient"}, /* in one piece */
     };
     for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
         dv_graph *graph = small_graph();

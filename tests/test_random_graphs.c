@@ -638,6 +638,7 @@ static void check_graph(uint64_t seed) {
     int threads = seed % 20 == 0 ? 2 : 1;
     omp_set_num_threads(threads);
     dv_slice_bytes_force(slice);
+    dv_slicing_force(seed % 3 == 0 ? DV_SLICING_AS_EVER : DV_SLICING_ALWAYS);
     dv_spill_least_force(1); /* whatever can be is in a file */
     s.graph = random_graph(seed, s.type);
     most.maps += s.graph->values[s.graph->logits].map.rank > 0;
@@ -672,6 +673,7 @@ static void check_graph(uint64_t seed) {
     free(s.exact);
     dv_graph_free(s.graph);
     dv_slice_bytes_force(0);
+    dv_slicing_force(DV_SLICING_AS_EVER);
     dv_spill_least_force(0);
 }
 

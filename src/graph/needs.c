@@ -146,6 +146,7 @@ dv_status dv_plan_needs(dv_plan *plan, dv_error *error) {
     for (int i = 0; i < (int)plan->graph->layer_count; i++)
         if (plan->layers[i].backward)
             ask_for_layer(plan, i);
+    dv_plan_slice_diffs(plan);
     if (!plan->options.inference)
         DV_TRY(plan->method.kind->choose(plan, error));
     DV_TRY(check_stores(plan, error));

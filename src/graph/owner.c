@@ -29,6 +29,7 @@ static const role layer_roles[] = {
     ROLE("saved bytes again", dv_layer_plan, saved_again, false),
     ROLE("replay workspace", dv_layer_plan, replay_workspace, false),
     ROLE("backward workspace", dv_layer_plan, backward_workspace, false),
+    ROLE("coefficients of the input's gradient", dv_layer_plan, diff_state, false),
     ROLE("parameters", dv_layer_plan, data, true),
     ROLE("parameters' gradient", dv_layer_plan, gradient, true),
     ROLE("gradients that travel", dv_layer_plan, wire, false),

@@ -135,8 +135,32 @@ static bool is_replayed(const dv_plan *plan, dv_value value) {
 static dv_status plan_value(dv_plan *plan, dv_value value, int made, int taken_over, dv_error *error) {
     if (!is_replayed(plan, value))
         DV_TRY(plan_keeping(plan, value, made, error));
-    plan->values[value].data = plan_data(plan, value, made, data_until(plan, value, made), taken_over);
+    int producer = plan->graph->values[value].producer;
+    if (producer == DV_INPUT || plan->layers[producer].run_by < 0)
+        plan->values[value].data = plan_data(plan, value, made, data_until(plan, value, made), taken_over);
     return DV_OK;
+}
+
+/* The memory that the output of layer `i` takes over: that of its first input or, if it makes that by slices, of the
+ * second. */
+static int output_over(const dv_plan *plan, int i) {
+    const dv_value *inputs = plan->graph->layers[i].inputs;
+    if (dv_plan_runs_before(plan, i))
+        return plan->guard.apart ? DV_NO_PIECE : plan->values[inputs[1]].data;
+    return can_run_in_place(plan, i) ? plan->values[inputs[0]].data : DV_NO_PIECE;
+}
+
+/* What layer `i` works in: the input that it makes by slices lies behind its own workspace, and then comes that of the
+ * layer before. A layer that another runs has none of its own. */
+static size_t forward_workspace(const dv_plan *plan, int i) {
+    const dv_graph_layer *node = &plan->graph->layers[i];
+    const dv_value_plan *input = &plan->values[node->inputs[0]];
+    size_t bytes = node->layer.forward_workspace_bytes;
+    if (plan->layers[i].run_by >= 0)
+        return 0;
+    if (dv_plan_runs_before(plan, i))
+        return bytes + node->layer.input_slice_bytes + plan->graph->layers[i - 1].layer.forward_workspace_bytes;
+    return bytes + (input->keeper && input->stored_by == i ? node->layer.store_input_bytes : 0);
 }
 
 static dv_status plan_forward(dv_plan *plan, dv_error *error) {
@@ -146,11 +170,8 @@ static dv_status plan_forward(dv_plan *plan, dv_error *error) {
         const dv_graph_layer *node = &graph->layers[i];
         dv_layer_plan *layer = &plan->layers[i];
         int at = layer->forward_at, until = layer->backward && layer->replay_at < 0 ? layer->backward_at : at;
-        int taken_over = can_run_in_place(plan, i) ? plan->values[node->inputs[0]].data : DV_NO_PIECE;
-        DV_TRY(plan_value(plan, node->output, at, taken_over, error));
-        bool stores_input = plan->values[node->inputs[0]].keeper && plan->values[node->inputs[0]].stored_by == i;
-        size_t more = stores_input ? node->layer.store_input_bytes : 0;
-        layer->forward_workspace = dv_plan_book(plan, node->layer.forward_workspace_bytes + more, at, at);
+        DV_TRY(plan_value(plan, node->output, at, output_over(plan, i), error));
+        layer->forward_workspace = dv_plan_book(plan, forward_workspace(plan, i), at, at);
         layer->saved = dv_plan_book(plan, dv_plan_saved_bytes(plan, i), at, until);
     }
     return DV_OK;
@@ -199,10 +220,11 @@ static dv_status plan_replays(dv_plan *plan, dv_error *error) {
 /* ---- backward ------------------------------------------------------------------------------ */
 
 /* The input of layer `i` whose gradient can take over the memory of the output's: the layer must be the first
- * to contribute to it, and contribute once: the second time it would add what it has just overwritten. */
+ * to contribute to it, and contribute once: the second time it would add what it has just overwritten. What is added to
+ * a norm's output comes last, and takes over before what is normalised: its gradient is the output's. */
 static int takes_over(const dv_plan *plan, int i) {
     const dv_graph_layer *node = &plan->graph->layers[i];
-    for (int k = 0; !plan->guard.apart && k < (int)node->layer.input_count && k < 32; k++) {
+    for (int k = (int)dv_smaller(node->layer.input_count, 32); !plan->guard.apart && k-- > 0;) {
         dv_value input = node->inputs[k];
         if ((node->layer.kind->diff_in_place >> k & 1) && plan->values[input].wants_diff &&
             plan->graph->values[input].last_user == i && dv_times_taken(node, input) == 1 &&
@@ -220,13 +242,30 @@ static void plan_diffs(dv_plan *plan, int i) {
     for (int k = 0; k < (int)node->layer.input_count; k++) {
         dv_value input = node->inputs[k];
         dv_value_plan *v = &plan->values[input];
-        if (!v->wants_diff || v->diff != DV_NO_PIECE)
+        if (!v->wants_diff || v->diff != DV_NO_PIECE || (k == 0 && dv_plan_slices(plan, i)))
             continue;
         bool in_place = k == plan->layers[i].diff_in_place;
         v->diff =
             plan_data(plan, input, plan->layers[i].backward_at, plan->layers[graph->values[input].producer].backward_at,
                       in_place ? plan->values[node->output].diff : DV_NO_PIECE);
     }
+}
+
+/* Of the layer before, if its output's gradient is made by slices: until then what they are made of is there. */
+static void plan_slices(dv_plan *plan, int i) {
+    if (!dv_plan_slices(plan, i))
+        return;
+    int until = plan->layers[i - 1].backward_at;
+    extend(plan, plan->values[plan->graph->layers[i].output].diff, until);
+    plan->layers[i].diff_state =
+        dv_plan_book(plan, plan->graph->layers[i].layer.diff_state_bytes, plan->layers[i].backward_at, until);
+}
+
+static size_t backward_workspace(const dv_plan *plan, int i) {
+    const dv_graph_layer *layers = plan->graph->layers;
+    int by = plan->layers[i].sliced_by;
+    size_t more = by < 0 ? 0 : layers[i].layer.diff_slice_bytes + layers[by].layer.diff_images_bytes;
+    return layers[i].layer.backward_workspace_bytes + more;
 }
 
 static void plan_backward(dv_plan *plan) {
@@ -239,9 +278,10 @@ static void plan_backward(dv_plan *plan) {
         if (!layer->backward)
             continue;
         layer->backward_workspace =
-            dv_plan_book(plan, graph->layers[i].layer.backward_workspace_bytes, layer->backward_at, layer->backward_at);
+            dv_plan_book(plan, backward_workspace(plan, i), layer->backward_at, layer->backward_at);
         layer->diff_in_place = takes_over(plan, i);
         plan_diffs(plan, i);
+        plan_slices(plan, i);
     }
 }
 
@@ -333,7 +373,10 @@ static bool allocate(dv_plan *plan) {
                                           .backward_workspace = DV_NO_PIECE,
                                           .saved_again = DV_NO_PIECE,
                                           .replay_workspace = DV_NO_PIECE,
-                                          .diff_in_place = -1};
+                                          .diff_in_place = -1,
+                                          .run_by = -1,
+                                          .sliced_by = -1,
+                                          .diff_state = DV_NO_PIECE};
         memset(plan->layers[i].data, -1, sizeof plan->layers[i].data); /* DV_NO_PIECE */
         memset(plan->layers[i].gradient, -1, sizeof plan->layers[i].gradient);
         memset(plan->layers[i].optimizer, -1, sizeof plan->layers[i].optimizer);
@@ -356,14 +399,8 @@ static dv_status place(dv_plan *plan, dv_error *error) {
     return placed ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
 }
 
-static dv_status make(dv_plan *plan, dv_error *error) {
-    DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
-    if (!allocate(plan))
-        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
-    DV_TRY(dv_plan_freeze(plan, error));
-    DV_TRY(dv_plan_read_optimizer(plan, error));
-    DV_TRY(dv_plan_needs(plan, error));
-    plan->method.text = NULL; /* the caller's */
+/* The schedule, and all pieces. */
+static dv_status book(dv_plan *plan, dv_error *error) {
     DV_TRY(dv_schedule_make(plan, error));
     dv_buckets_book(plan);
     plan_permanent(plan);
@@ -373,6 +410,59 @@ static dv_status make(dv_plan *plan, dv_error *error) {
         plan_backward(plan);
     }
     plan->spill_memory = book_permanent(plan, dv_spill_plan_bytes(plan));
+    return DV_OK;
+}
+
+/* What values and layers were before they were booked, but for who runs whom. */
+static void unbook(dv_plan *plan, const dv_value_plan *values, const dv_layer_plan *layers) {
+    const dv_graph *graph = plan->graph;
+    memcpy(plan->values, values, graph->value_count * sizeof *values);
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        int run_by = plan->layers[i].run_by;
+        plan->layers[i] = layers[i];
+        plan->layers[i].run_by = run_by;
+    }
+    free(plan->operations);
+    free(plan->buckets);
+    plan->operations = NULL;
+    plan->buckets = NULL;
+    plan->piece_count = plan->operation_count = plan->bucket_count = plan->file_bytes = 0;
+    plan->pool = DV_NO_PIECE;
+    plan->totals = (dv_plan_summary){0};
+}
+
+/* Books twice where that shows layers that are better run twice. */
+static dv_status book_well(dv_plan *plan, dv_error *error) {
+    const dv_graph *graph = plan->graph;
+    dv_value_plan *values = malloc((graph->value_count + 1) * sizeof *values);
+    dv_layer_plan *layers = malloc((graph->layer_count + 1) * sizeof *layers);
+    dv_status status = values && layers ? DV_OK : dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    bool twice = false;
+    if (status == DV_OK) {
+        memcpy(values, plan->values, graph->value_count * sizeof *values);
+        memcpy(layers, plan->layers, graph->layer_count * sizeof *layers);
+        status = book(plan, error);
+    }
+    if (status == DV_OK)
+        status = dv_plan_run_twice(plan, &twice, error);
+    if (status == DV_OK && twice) {
+        unbook(plan, values, layers);
+        status = book(plan, error);
+    }
+    free(values);
+    free(layers);
+    return status;
+}
+
+static dv_status make(dv_plan *plan, dv_error *error) {
+    DV_TRY(dv_method_parse(plan->options.method, &plan->method, error));
+    if (!allocate(plan))
+        return dv_fail(error, DV_ERROR_MEMORY, "plan: no memory");
+    DV_TRY(dv_plan_freeze(plan, error));
+    DV_TRY(dv_plan_read_optimizer(plan, error));
+    DV_TRY(dv_plan_needs(plan, error));
+    plan->method.text = NULL; /* the caller's */
+    DV_TRY(book_well(plan, error));
     DV_TRY(place(plan, error));
     dv_plan_fill_rows(plan);
     DV_TRY(dv_plan_tell_schedule(plan, error));

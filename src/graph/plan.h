@@ -73,6 +73,10 @@ typedef struct dv_layer_plan {
     size_t gradient_at[DV_LAYER_MAX_PARAMETERS];        /* where in it, in elements */
     int wire;                                           /* the bucket's form that travels */
     int diff_in_place; /* the input whose gradient takes over the memory of the output's, or -1 */
+    int run_by;        /* the layer behind whose forward runs this one by slices, twice; or -1: it runs by itself */
+    int sliced_by;     /* the layer that makes the gradient of the output by slices, while this one's backward asks for
+                        * them; or -1: it is written whole */
+    int diff_state;    /* a piece: what backward leaves to do so for the layer before */
 } dv_layer_plan;
 
 /* Layers first .. last, of which those whose outputs are kept by `replayed` run again before the backward of `last`. */
@@ -211,6 +215,34 @@ void dv_plan_replay(dv_plan *plan, int first, int last);
 
 /* A segment makes the value, and does not end with it. */
 bool dv_plan_can_replay(const dv_plan *plan, dv_value value);
+
+/* For tests: whether layers are run by slices, and gradients made by them, where that is possible. Plans that are made
+ * keep what they have decided. */
+typedef enum dv_slicing {
+    DV_SLICING_AS_EVER,
+    DV_SLICING_NEVER,
+    DV_SLICING_ALWAYS,
+} dv_slicing;
+
+void dv_slicing_force(dv_slicing wish);
+dv_slicing dv_slicing_forced(void);
+
+/* sliced.c: finds the layers whose output's gradient is made by slices, and asks for what that takes. */
+void dv_plan_slice_diffs(dv_plan *plan);
+
+/* The gradient of the first input of layer `i` is. */
+static inline bool dv_plan_slices(const dv_plan *plan, int i) {
+    return i > 0 && plan->layers[i - 1].sliced_by == i;
+}
+
+/* twice.c: of a plan whose pieces are booked, marks the layers that are to be run twice (run_by); whether there are
+ * any. */
+dv_status dv_plan_run_twice(dv_plan *plan, bool *any, dv_error *error);
+
+/* The forward of layer `i` runs the layer before it. */
+static inline bool dv_plan_runs_before(const dv_plan *plan, int i) {
+    return i > 0 && plan->layers[i - 1].run_by == i;
+}
 
 /* separate.c: the first layer that has a backward, the number of layers if none has. What is frozen before it is not
  * run again. */

@@ -89,14 +89,24 @@ static void touch_arrays(list *l, int i) {
     touch_of_layer(l, i, l->plan->layers[i].buffers, DV_LAYER_MAX_BUFFERS);
 }
 
+/* The inputs of layer `i`; if it runs the layer before, that one's too. */
+static void touch_inputs(list *l, int i) {
+    const dv_graph_layer *node = &l->plan->graph->layers[i];
+    for (size_t k = 0; k < node->layer.input_count; k++)
+        touch_of_value(l, node->inputs[k], l->plan->values[node->inputs[k]].data);
+    if (dv_plan_runs_before(l->plan, i)) {
+        touch_inputs(l, i - 1);
+        touch_of_layer(l, i - 1, l->plan->layers[i - 1].data, DV_LAYER_MAX_PARAMETERS);
+    }
+}
+
 static void touch_forward(list *l, int i) {
     const dv_plan *plan = l->plan;
     const dv_graph_layer *node = &plan->graph->layers[i];
     const dv_layer_plan *layer = &plan->layers[i];
-    for (size_t k = 0; k < node->layer.input_count; k++) {
-        touch_of_value(l, node->inputs[k], plan->values[node->inputs[k]].data);
+    touch_inputs(l, i);
+    for (size_t k = 0; k < node->layer.input_count; k++)
         touch_stored(l, node->inputs[k], i);
-    }
     touch_of_value(l, node->output, plan->values[node->output].data);
     touch_stored(l, node->output, i);
     if (layer->replay_at < 0)
@@ -203,6 +213,21 @@ static void touch_backward_input(list *l, int i, size_t k) {
         touch_of_value(l, node->inputs[k], l->plan->values[node->inputs[k]].diff);
 }
 
+/* What the gradient of layer `i`'s output is made of, if it is made by slices. */
+static void touch_slices(list *l, int i) {
+    const dv_plan *plan = l->plan;
+    int by = plan->layers[i].sliced_by;
+    if (by < 0)
+        return;
+    const dv_graph_layer *node = &plan->graph->layers[by];
+    touch_of_value(l, node->output, plan->values[node->output].diff);
+    touch_of_layer(l, by, &plan->layers[by].diff_state, 1);
+    if (dv_plan_input_need(plan, by, 0) != DV_NEED_NOTHING)
+        touch_numbers(l, node->inputs[0]);
+    if (node->layer.output_need != DV_NEED_NOTHING)
+        touch_need[node->layer.output_need](l, node->output);
+}
+
 static void touch_backward(list *l, int i) {
     const dv_plan *plan = l->plan;
     const dv_graph_layer *node = &plan->graph->layers[i];
@@ -214,6 +239,8 @@ static void touch_backward(list *l, int i) {
         touch_backward_input(l, i, k);
     touch_of_layer(l, i, layer->replay_at < 0 ? &layer->saved : &layer->saved_again, 1);
     touch_of_layer(l, i, &layer->backward_workspace, 1);
+    touch_of_layer(l, i, &layer->diff_state, 1);
+    touch_slices(l, i);
     touch_fixed(l, i);
     touch_of_layer(l, i, layer->gradient, DV_LAYER_MAX_PARAMETERS);
     touch_state(l, i);

@@ -52,6 +52,34 @@ static void fill_input(dv_run *run, int i, size_t k) {
     calls->kept[k] = input->keeper || input->mask_keeper ? &run->kept[value] : NULL;
 }
 
+/* Where layer `i` gets slices of its output's gradient from. Their memory, and that in which they are made, lie behind
+ * its own workspace. */
+static const dv_sliced_diff *fill_slices(dv_run *run, int i) {
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    int by = run->plan->layers[i].sliced_by;
+    if (by < 0)
+        return NULL;
+    char *workspace = dv_run_piece(run, run->plan->layers[i].backward_workspace);
+    run->calls[i].sliced =
+        (dv_sliced_diff){.layer = &run->plan->graph->layers[by].layer,
+                         .call = &run->calls[by].backward,
+                         .workspace = workspace + layer->backward_workspace_bytes + layer->diff_slice_bytes};
+    return &run->calls[i].sliced;
+}
+
+/* The first input of layer `i`, if it has that made by slices. The slice, and then what the layer before works in, lie
+ * behind its own workspace. */
+static void fill_input_slices(dv_run *run, int i) {
+    const dv_layer *layer = &run->plan->graph->layers[i].layer;
+    if (!dv_plan_runs_before(run->plan, i))
+        return;
+    char *workspace = run->calls[i].forward.workspace;
+    dv_forward *before = &run->calls[i - 1].forward;
+    before->workspace = workspace + layer->forward_workspace_bytes + layer->input_slice_bytes;
+    run->calls[i].made = (dv_sliced_input){.layer = &run->plan->graph->layers[i - 1].layer, .call = before};
+    run->calls[i].forward.sliced = &run->calls[i].made;
+}
+
 static void fill_calls(dv_run *run, int i) {
     const dv_plan *plan = run->plan;
     const dv_graph_layer *node = &plan->graph->layers[i];
@@ -68,6 +96,7 @@ static void fill_calls(dv_run *run, int i) {
     calls->forward.output_mask = replayed ? NULL : dv_run_piece(run, output->mask);
     calls->forward.saved = dv_run_piece(run, where->saved);
     calls->forward.workspace = dv_run_piece(run, where->forward_workspace);
+    fill_input_slices(run, i);
     calls->replay.inputs = calls->inputs_again;
     calls->replay.output = dv_run_piece(run, output->again);
     calls->replay.output_mask = dv_run_piece(run, output->mask);
@@ -76,6 +105,8 @@ static void fill_calls(dv_run *run, int i) {
     calls->replay.training = calls->replay.replay = true;
     calls->backward = (dv_backward){.arrays = &run->arrays[i],
                                     .diff_output = dv_run_piece(run, output->diff),
+                                    .sliced = fill_slices(run, i),
+                                    .diff_state = dv_run_piece(run, where->diff_state),
                                     .diff_inputs = calls->diff_inputs,
                                     .accumulate = calls->accumulate,
                                     .inputs = calls->kept,

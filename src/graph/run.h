@@ -9,6 +9,8 @@
 typedef struct dv_layer_calls {
     dv_forward forward, replay;
     dv_backward backward;
+    dv_sliced_input made;                /* its first input, if that is made by slices */
+    dv_sliced_diff sliced;               /* the gradient of its output, if that is made by slices */
     const void **inputs, **inputs_again; /* of a replay */
     void **diff_inputs;
     bool *accumulate;

@@ -68,7 +68,10 @@ static void emit_reads(dv_plan *plan, int i) {
 static void emit_forward(dv_plan *plan) {
     emit_writes(plan, DV_INPUT);
     for (int i = 0; i < (int)plan->graph->layer_count; i++) {
-        plan->layers[i].forward_at = emit(plan, DV_FORWARD, i);
+        if (plan->layers[i].run_by < 0)
+            plan->layers[i].forward_at = emit(plan, DV_FORWARD, i);
+        if (dv_plan_runs_before(plan, i))
+            plan->layers[i - 1].forward_at = plan->layers[i].forward_at;
         emit_writes(plan, i);
     }
 }

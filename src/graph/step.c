@@ -38,16 +38,23 @@ static dv_status store(dv_run *run, dv_value value, const dv_kept *kept, dv_erro
     return status == DV_OK ? status : explain(error, status, value_name(run->plan->graph, value));
 }
 
-static dv_status forward(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
-    const dv_graph_layer *node = &run->plan->graph->layers[i];
-    const dv_layer_kind *kind = node->layer.kind;
-    dv_forward *call = &run->calls[i].forward;
-    dv_kept *output = to_store(run, node->output, i, now);
+/* What all forwards of a step have in common. */
+static void tell(const dv_run *run, const dv_under_way *now, dv_forward *call) {
     call->images = run->images;
     call->step = now->told.batch;
     call->first_image = now->told.first_image;
     call->training = now->training;
     call->norm = dv_run_norm(run);
+}
+
+static dv_status forward(dv_run *run, int i, const dv_under_way *now, dv_error *error) {
+    const dv_graph_layer *node = &run->plan->graph->layers[i];
+    const dv_layer_kind *kind = node->layer.kind;
+    dv_forward *call = &run->calls[i].forward;
+    dv_kept *output = to_store(run, node->output, i, now);
+    tell(run, now, call);
+    if (call->sliced)
+        tell(run, now, &run->calls[i - 1].forward);
     bool stores = kind->stores_output && !(output && dv_kept_whole(output));
     call->store_output = stores ? output : NULL;
     call->store_input = kind->stores_input ? to_store(run, node->inputs[0], i, now) : NULL;

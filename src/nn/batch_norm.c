@@ -138,6 +138,16 @@ static size_t cut_workspace(const dv_layer *layer, void *memory, bool backward, 
     return offset;
 }
 
+/* Cuts what backward leaves for diff_images: its coefficients. */
+static size_t cut_diff_state(const dv_layer *layer, void *memory, workspace *w) {
+    size_t extended = dv_extended(layer->output.channels) * sizeof(float), offset = 0;
+    w->mean = dv_carve(memory, &offset, extended);
+    w->scale = dv_carve(memory, &offset, extended);
+    w->slope = dv_carve(memory, &offset, extended);
+    w->offset = dv_carve(memory, &offset, extended);
+    return offset;
+}
+
 enum { PARTS_OF_SLICE = 4, FEWEST_IMAGES = 4 };
 
 /* Images that are recomputed at once: part of a slice, 2 MB, so that what is unpacked is still in a core's cache when
@@ -173,8 +183,11 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     layer->forward_workspace_bytes = cut_workspace(layer, NULL, false, &w);
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
     layer->store_input_bytes = images_at_once(&layer->output) * image_bytes(&layer->output);
+    layer->input_slice_bytes = (dv_map_slice_images(&layer->output) * image_bytes(&layer->output) + 63) / 64 * 64;
     layer->recompute_bytes = cut_recompute_space(layer, NULL, &(recompute_space){0});
     layer->recompute_mask_bytes = images_at_once(&layer->output) * dv_mask_stride(&layer->output);
+    layer->diff_state_bytes = cut_diff_state(layer, NULL, &w);
+    layer->diff_images_bytes = layer->recompute_mask_bytes;
     return DV_OK;
 }
 
@@ -290,6 +303,34 @@ static void update_running(const dv_layer *layer, const dv_forward *call, const 
     }
 }
 
+/* Where images of x from `first` on are, at most a slice of them: where the whole is, or in the workspace, where the
+ * layer before makes them. */
+static dv_status take_input(const dv_layer *layer, const dv_forward *call, size_t first, const void **x,
+                            dv_error *error) {
+    const dv_sliced_input *from = call->sliced;
+    void *slice = (char *)call->workspace + layer->forward_workspace_bytes;
+    *x = from ? slice : dv_image(&layer->output, call->inputs[0], first);
+    return from ? from->layer->kind->forward_slice(from->layer, from->call, first, slice, error) : DV_OK;
+}
+
+/* Sums of x - shift and its square, by slices; the shift is the first pixel, extended. */
+static dv_status sum_input(const dv_layer *layer, const dv_forward *call, const pair_of_sums *sums, float *shift,
+                           dv_error *error) {
+    const dv_map *map = &layer->inputs[0];
+    size_t step = dv_map_slice_images(map);
+    memset(sums->all, 0, 2 * map->channels * sizeof *sums->all);
+    for (size_t first = 0; first < call->images; first += step) {
+        summands of = {.map = map, .images = dv_smaller(step, call->images - first), .center = shift};
+        DV_TRY(take_input(layer, call, first, &of.x, error));
+        if (first == 0) {
+            dv_convert_to_f32(map->type, of.x, map->channels, shift);
+            dv_extend(shift, map->channels);
+        }
+        sum_images(&of, sums);
+    }
+    return DV_OK;
+}
+
 /* Of the batch at hand: leaves mean and 1 / standard deviation in saved [2][channels]. */
 static dv_status measure(const dv_layer *layer, const dv_forward *call, const workspace *w, float *saved,
                          dv_error *error) {
@@ -299,10 +340,7 @@ static dv_status measure(const dv_layer *layer, const dv_forward *call, const wo
     double count = norm_population(map, &call->norm, call->images);
     if (count < 2)
         return dv_fail(error, DV_ERROR_UNSUPPORTED, "one value per channel has no variance: train with a larger batch");
-    dv_convert_to_f32(map->type, call->inputs[0], channels, w->mean);
-    dv_extend(w->mean, channels);
-    memset(w->sums.all, 0, 2 * channels * sizeof *w->sums.all);
-    sum_images(&(summands){.map = map, .images = call->images, .x = call->inputs[0], .center = w->mean}, &w->sums);
+    DV_TRY(sum_input(layer, call, &w->sums, w->mean, error));
     if (call->norm.world)
         DV_TRY(sum_over_ranks(layer, call, &w->sums, w->mean, error));
     DV_TRY(batch_statistics(layer, count, &w->sums, w->mean, saved, variance, error));
@@ -342,9 +380,9 @@ static dv_status choose_scales(const dv_layer *layer, const dv_forward *call, co
     return DV_OK;
 }
 
-/* Writes images first .. first + count - 1 of the output and their mask. */
+/* Writes images first .. first + count - 1 of the output and their mask, from those at x. */
 static void normalize_images(const dv_layer *layer, const dv_forward *call, const workspace *w, size_t first,
-                             size_t count) {
+                             size_t count, const void *x) {
     const dv_batch_norm_options *options = options_of(layer);
     const dv_elementwise_kernels *kernels = dv_elementwise();
     const dv_map *map = &layer->output;
@@ -354,19 +392,18 @@ static void normalize_images(const dv_layer *layer, const dv_forward *call, cons
         dv_part part = dv_part_at(count, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = first + part.first; n < first + part.last; n++)
-            kernels->normalize(&span, dv_image(map, call->inputs[0], n),
+            kernels->normalize(&span, dv_image(map, x, n - first),
                                options->add ? dv_image(map, call->inputs[1], n) : NULL, w->mean, w->scale, w->offset,
                                options->relu, dv_image_in(map, call->output, n),
                                call->output_mask ? call->output_mask + n * dv_mask_stride(map) : NULL);
     }
 }
 
-/* Where x of some images is when the output has been made: where it was, or a copy that is made before that overwrites
- * it, behind the rest of the workspace. */
-static const void *input_behind(const dv_layer *layer, const dv_forward *call, size_t first, size_t count) {
+/* Where images at x are when the output has been made: where they were, or a copy that is made before that overwrites
+ * them, behind the rest of the workspace. */
+static const void *input_behind(const dv_layer *layer, const dv_forward *call, const char *x, size_t count) {
     const dv_map *map = &layer->output;
-    const char *x = dv_image(map, call->inputs[0], first);
-    if (call->inputs[0] != call->output)
+    if (call->sliced || call->inputs[0] != call->output)
         return x;
     size_t bytes = image_bytes(map), elements = dv_map_image_elements(map), parts = dv_part_count(count, elements);
     char *copy = (char *)call->workspace + layer->forward_workspace_bytes;
@@ -380,22 +417,32 @@ static const void *input_behind(const dv_layer *layer, const dv_forward *call, s
     return copy;
 }
 
+/* Makes images from `first` on of the output, from those at x, and stores what is to be stored of both. */
+static dv_status make_images(const dv_layer *layer, const dv_forward *call, const workspace *w, size_t first,
+                             size_t count, const void *x, dv_error *error) {
+    const dv_map *map = &layer->output;
+    const void *behind = call->store_input ? input_behind(layer, call, x, count) : NULL;
+    normalize_images(layer, call, w, first, count, x);
+    if (call->store_output)
+        DV_TRY(dv_kept_store(call->store_output, first, count, dv_image(map, call->output, first), error));
+    return call->store_input
+               ? dv_kept_store_input(call->store_input, first, count, behind, dv_image(map, call->output, first), error)
+               : DV_OK;
+}
+
 static dv_status forward(const dv_layer *layer, const dv_forward *call, dv_error *error) {
     const dv_map *map = &layer->output;
     workspace w;
     cut_workspace(layer, call->workspace, false, &w);
     DV_TRY(choose_scales(layer, call, &w, error));
-    size_t step = call->store_input    ? images_at_once(map)
-                  : call->store_output ? dv_map_slice_images(map)
-                                       : call->images;
-    for (size_t first = 0; first < call->images; first += step) {
-        size_t now = dv_smaller(step, call->images - first);
-        const void *x = call->store_input ? input_behind(layer, call, first, now) : NULL;
-        normalize_images(layer, call, &w, first, now);
-        if (call->store_output)
-            DV_TRY(dv_kept_store(call->store_output, first, now, dv_image(map, call->output, first), error));
-        if (call->store_input)
-            DV_TRY(dv_kept_store_input(call->store_input, first, now, x, dv_image(map, call->output, first), error));
+    size_t taken = call->sliced ? dv_map_slice_images(map) : call->images;
+    size_t step = call->store_input ? images_at_once(map) : call->store_output ? dv_map_slice_images(map) : taken;
+    for (size_t first = 0; first < call->images; first += taken) {
+        size_t last = dv_smaller(first + taken, call->images);
+        const void *x;
+        DV_TRY(take_input(layer, call, first, &x, error));
+        for (size_t at = first; at < last; at += step)
+            DV_TRY(make_images(layer, call, &w, at, dv_smaller(step, last - at), dv_image(map, x, at - first), error));
     }
     return DV_OK;
 }
@@ -468,7 +515,8 @@ typedef struct source {
     void *decoded; /* memory for all of x that is the gradient's in the end, or NULL */
 } source;
 
-/* x is decoded once where the gradient of x will be, if that is to be overwritten; else slice by slice, twice. */
+/* x is decoded once where the gradient of x will be, if that is to be overwritten and is no memory of diff_output's;
+ * else slice by slice, twice. */
 static source find_source(const dv_layer *layer, const dv_backward *call, const workspace *w) {
     bool frozen = call->arrays->frozen;
     bool direct = (frozen || call->inputs[0]->exact) && (!options_of(layer)->relu || call->output->mask);
@@ -480,14 +528,14 @@ static source find_source(const dv_layer *layer, const dv_backward *call, const 
 }
 
 /* x and mask of a step's images from `first` on. `second`: they were asked for before. The slope of a frozen layer is
- * zero, so that any numbers will do for x. */
+ * zero, so that any numbers will do for x, as they will where the gradient of x is not asked for. */
 static dv_status take_images(const source *from, size_t first, bool second, summands *at, dv_error *error) {
     const dv_map *map = &from->layer->output;
     size_t now = dv_smaller(from->step, from->call->images - first);
     *at = (summands){.map = map, .images = now, .center = from->w->mean};
     void *buffer = from->decoded ? dv_image_in(map, from->decoded, first) : from->w->slice;
     at->diff = dv_image(map, from->call->diff_output, first);
-    if (from->call->arrays->frozen)
+    if (from->call->arrays->frozen || (second && !from->call->diff_inputs[0]))
         at->x = at->diff;
     else if (second && from->decoded && !from->call->inputs[0]->exact)
         at->x = buffer;
@@ -553,14 +601,12 @@ static void choose_frozen_slopes(const source *from) {
     }
 }
 
-/* Writes the gradients of the images `at`, which start at image `first` of the batch. */
-static void write_gradients(const source *from, const summands *at, size_t first) {
+/* Writes the gradients of the images `at`, which are to be at `dx` and `passed` (unless NULL). */
+static void write_gradients(const source *from, const summands *at, void *dx, void *passed) {
     const dv_map *map = at->map;
     const dv_backward *call = from->call;
     const workspace *w = from->w;
-    bool add = options_of(from->layer)->add;
-    void *dx = call->diff_inputs[0], *passed = add ? call->diff_inputs[1] : NULL;
-    bool add_to_passed = add && call->accumulate[1];
+    bool add_to_passed = passed && call->accumulate[1];
     dv_normalize_diff by = {w->mean, w->scale, w->slope, w->offset};
     size_t elements = dv_map_image_elements(map), parts = dv_part_count(at->images, elements);
 #pragma omp parallel for schedule(static)
@@ -568,16 +614,18 @@ static void write_gradients(const source *from, const summands *at, size_t first
         dv_part part = dv_part_at(at->images, elements, p);
         dv_span span = dv_part_span(map, &part);
         for (size_t n = part.first; n < part.last; n++)
-            dv_elementwise()->normalize_backward(
-                &span, dv_image(map, at->diff, n), at->mask ? at->mask + n * dv_mask_stride(map) : NULL,
-                dv_image(map, at->x, n), &by, dv_image_in(map, dx, first + n), call->accumulate[0],
-                dv_image_in(map, passed, first + n), add_to_passed);
+            dv_elementwise()->normalize_backward(&span, dv_image(map, at->diff, n),
+                                                 at->mask ? at->mask + n * dv_mask_stride(map) : NULL,
+                                                 dv_image(map, at->x, n), &by, dv_image_in(map, dx, n),
+                                                 call->accumulate[0], dv_image_in(map, passed, n), add_to_passed);
     }
 }
 
 static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {
     workspace w;
     cut_workspace(layer, call->workspace, true, &w);
+    if (call->diff_state)
+        cut_diff_state(layer, call->diff_state, &w);
     source from = find_source(layer, call, &w);
     if (call->arrays->frozen)
         choose_frozen_slopes(&from);
@@ -586,11 +634,29 @@ static dv_status backward(const dv_layer *layer, const dv_backward *call, dv_err
     float *const coefficients[] = {w.mean, w.scale, w.slope, w.offset};
     for (size_t i = 0; i < sizeof coefficients / sizeof *coefficients; i++)
         dv_extend(coefficients[i], layer->output.channels);
-    bool passed = options_of(layer)->add && call->diff_inputs[1];
-    for (size_t first = 0; (call->diff_inputs[0] || passed) && first < call->images; first += from.step) {
+    const dv_map *map = &layer->output;
+    void *dx = call->diff_inputs[0], *passed = options_of(layer)->add ? call->diff_inputs[1] : NULL;
+    for (size_t first = 0; (dx || passed) && first < call->images; first += from.step) {
         summands at;
         DV_TRY(take_images(&from, first, true, &at, error));
-        write_gradients(&from, &at, first);
+        write_gradients(&from, &at, dv_image_in(map, dx, first), dv_image_in(map, passed, first));
+    }
+    return DV_OK;
+}
+
+/* x is decoded where its gradient will be. */
+static dv_status diff_images(const dv_layer *layer, const dv_backward *call, void *memory, size_t first, size_t count,
+                             void *images, dv_error *error) {
+    const dv_map *map = &layer->output;
+    size_t step = images_at_once(map);
+    workspace w = {.mask = memory};
+    cut_diff_state(layer, call->diff_state, &w);
+    for (size_t done = 0; done < count; done += step) {
+        source from = {layer, call, &w, dv_smaller(step, count - done), NULL};
+        summands at;
+        w.slice = dv_image_in(map, images, done);
+        DV_TRY(take_images(&from, first + done, false, &at, error));
+        write_gradients(&from, &at, w.slice, NULL);
     }
     return DV_OK;
 }
@@ -622,6 +688,7 @@ const dv_layer_kind dv_batch_norm = {
     .forward = forward,
     .backward = backward,
     .recompute = recompute,
+    .diff_images = diff_images,
     .normalisation = normalisation,
     .in_place = true,
     .stores_output = true,
@@ -630,5 +697,5 @@ const dv_layer_kind dv_batch_norm = {
     .last_input_first = true,
     .can_take_over = can_take_over,
     .take_over = take_over,
-    .diff_in_place = 1u << 1, /* of what is added; the input's own is where x is decoded */
+    .diff_in_place = 1u << 0 | 1u << 1,
 };

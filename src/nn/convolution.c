@@ -32,6 +32,7 @@ const dv_layer_kind dv_convolution = {
     .destroy = dv_convolution_destroy,
     .pass = dv_convolution_pass,
     .forward = dv_convolution_forward,
+    .forward_slice = dv_convolution_forward_slice,
     .backward = dv_convolution_backward,
     .stores_output = true,
 };

@@ -23,6 +23,8 @@ dv_status dv_convolution_prepare(dv_layer *layer, bool transposed, dv_error *err
 void dv_convolution_destroy(dv_layer *layer);
 const struct dv_pass *dv_convolution_pass(const dv_layer *layer, int index, size_t *runs);
 dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, dv_error *error);
+dv_status dv_convolution_forward_slice(const dv_layer *layer, const dv_forward *call, size_t first, void *images,
+                                       dv_error *error);
 dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call, dv_error *error);
 
 /* For tests: what dv_convolution_prepare does from now on. All zero: what is best. */

@@ -112,11 +112,11 @@ static dv_convolution_shape shape_of(const dv_layer *layer, bool transposed, siz
     return shape;
 }
 
+/* Backward may have slices of both ends. */
 static void set_slices(convolution *conv, const dv_layer *layer) {
     const dv_map *input = &layer->inputs[0], *output = &layer->output;
-    size_t element = dv_type_bytes(input->type);
-    conv->forward_images = dv_slice_images(output->images, dv_map_image_elements(output) * element);
-    conv->backward_images = dv_slice_images(input->images, dv_map_image_elements(input) * element);
+    conv->forward_images = dv_map_slice_images(output);
+    conv->backward_images = dv_smaller(dv_map_slice_images(input), conv->forward_images);
     if (dv_convolution_force.slice_images)
         conv->forward_images = conv->backward_images = dv_convolution_force.slice_images;
 }
@@ -158,6 +158,23 @@ static void book_backward(convolution *conv, const dv_layer *layer) {
     space->sums = book(&space->bytes, options->bias ? SUM_PARTS * layer->output.channels * sizeof(double) : 0);
 }
 
+/* The gradient of a bias is a sum over the whole gradient of the output. */
+static size_t diff_slice_bytes(const convolution *conv, const dv_layer *layer) {
+    const dv_convolution_options *options = layer->options;
+    size_t bytes = 0, image = dv_map_image_elements(&layer->output) * dv_type_bytes(layer->output.type);
+    if (!options->bias)
+        book(&bytes, conv->backward_images * image);
+    return bytes;
+}
+
+/* Products for an element of the output that take about as long as to write it to memory and read it again. */
+enum { CHEAP_PRODUCTS = 256 };
+
+static bool is_cheap_twice(const convolution *conv, const dv_layer *layer) {
+    size_t products = layer->parameters[WEIGHT].count / layer->output.channels;
+    return products <= CHEAP_PRODUCTS && conv->forward_images == dv_map_slice_images(&layer->output);
+}
+
 dv_status dv_convolution_prepare(dv_layer *layer, bool transposed, dv_error *error) {
     convolution *conv = calloc(1, sizeof *conv);
     if (!conv)
@@ -175,6 +192,8 @@ dv_status dv_convolution_prepare(dv_layer *layer, bool transposed, dv_error *err
     layer->saved_bytes = 0;
     layer->forward_workspace_bytes = conv->forward.bytes;
     layer->backward_workspace_bytes = conv->backward.bytes;
+    layer->diff_slice_bytes = diff_slice_bytes(conv, layer);
+    layer->cheap_twice = is_cheap_twice(conv, layer);
     return DV_OK;
 }
 
@@ -248,6 +267,17 @@ dv_status dv_convolution_forward(const dv_layer *layer, const dv_forward *call, 
     return DV_OK;
 }
 
+/* The weights are packed at each call: they are few where a layer is run by slices (cheap_twice). */
+dv_status dv_convolution_forward_slice(const dv_layer *layer, const dv_forward *call, size_t first, void *images,
+                                       dv_error *error) {
+    convolution *conv = layer->prepared;
+    char *workspace = call->workspace;
+    const void *weights;
+    DV_TRY(dv_pass_pack_weights(conv->to_output, call->arrays->parameters[WEIGHT], workspace + conv->forward.weights,
+                                workspace + conv->forward.pass, &weights, error));
+    return forward_slice(layer, call, weights, dv_image(&layer->inputs[0], call->inputs[0], first), images, error);
+}
+
 /* A slice of the input as it was kept. Behind the images that are there it has zeros, in a place of its own. */
 static dv_status load_input(const dv_layer *layer, const dv_backward *call, size_t first, const void **input,
                             dv_error *error) {
@@ -294,22 +324,34 @@ static dv_status find_diff_input(const dv_layer *layer, char *workspace, const v
     return DV_OK;
 }
 
+/* The gradient of the output from image `first` on. Images that are not there become zeros. */
+static dv_status load_diff(const dv_layer *layer, const dv_backward *call, size_t first, void **diff_output,
+                           dv_error *error) {
+    const convolution *conv = layer->prepared;
+    const dv_sliced_diff *from = call->sliced;
+    size_t slice = conv->backward_images, count = there(call->images, first, slice);
+    *diff_output = from ? (char *)call->workspace + layer->backward_workspace_bytes
+                        : dv_image_in(&layer->output, call->diff_output, first);
+    if (from)
+        DV_TRY(from->layer->kind->diff_images(from->layer, from->call, from->workspace, first, count, *diff_output,
+                                              error));
+    dv_clear_images(*diff_output, dv_map_image_elements(&layer->output) * dv_type_bytes(layer->output.type), count,
+                    slice);
+    return DV_OK;
+}
+
 /* One slice of backward, from image `first` on. Images that are not there are zeros at both ends, so that they add
  * nothing to the weights' gradient. */
 static dv_status backward_slice(const dv_layer *layer, const dv_backward *call, const void *weights, size_t first,
                                 dv_error *error) {
-    convolution *conv = layer->prepared;
-    char *workspace = call->workspace;
-    size_t in = dv_map_image_elements(&layer->inputs[0]), out = dv_map_image_elements(&layer->output);
-    size_t element = dv_type_bytes(layer->output.type), images = conv->backward_images;
-    void *diff_output = (char *)call->diff_output + first * out * element;
-    dv_clear_images(diff_output, out * element, there(call->images, first, images), images);
+    void *diff_output;
+    DV_TRY(load_diff(layer, call, first, &diff_output, error));
     if (call->arrays->gradients[WEIGHT])
         DV_TRY(add_weights_gradient(layer, call, first, diff_output, error));
     if (!call->diff_inputs[0])
         return DV_OK;
-    return find_diff_input(layer, workspace, weights, diff_output, call->accumulate[0],
-                           (char *)call->diff_inputs[0] + first * in * element, error);
+    return find_diff_input(layer, call->workspace, weights, diff_output, call->accumulate[0],
+                           dv_image_in(&layer->inputs[0], call->diff_inputs[0], first), error);
 }
 
 dv_status dv_convolution_backward(const dv_layer *layer, const dv_backward *call, dv_error *error) {

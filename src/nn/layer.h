@@ -84,21 +84,33 @@ typedef struct dv_ranks_norm {
     size_t images;   /* of all ranks */
 } dv_ranks_norm;
 
+struct dv_forward;
+
+/* An input that is nowhere as a whole: the layer that makes it, for one other alone, makes slices of it whenever they
+ * are asked for. */
+typedef struct dv_sliced_input {
+    const dv_layer *layer;
+    const struct dv_forward *call; /* its own, with its workspace */
+} dv_sliced_input;
+
 /* One call of forward. Memory is that of whole batches; of the images in it the first `images` are there. What the
  * others hold is undefined, NaN perhaps, and nobody's: a layer may write there, in all but inputs, and must let nothing
  * of it into what is there. */
 typedef struct dv_forward {
     size_t images; /* 1 to output.images */
     const dv_layer_arrays *arrays;
-    const void *const *inputs;   /* [input_count] whole batches */
-    void *output;                /* may be the memory of inputs[0], if the kind allows it */
-    uint8_t *output_mask;        /* where to leave 1 bit per element, set where the output is positive: image n at
-                                  * n * dv_mask_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
+    const void *const *inputs;     /* [input_count] whole batches */
+    const dv_sliced_input *sliced; /* instead of inputs[0], of layers that can do so (input_slice_bytes); the output may
+                                    * be the memory of inputs[1] then. NULL: it is there */
+    void *output;                  /* may be the memory of inputs[0], if the kind allows it */
+    uint8_t *output_mask;          /* where to leave 1 bit per element, set where the output is positive: image n at
+                                    * n * dv_mask_stride(&layer->output), in the order of the `bits` codec. NULL: not wanted */
     const dv_kept *store_output; /* how to store the output, slice by slice while it is in cache, if the kind does that
                                   * itself (stores_output). NULL: not */
     const dv_kept *store_input;  /* the same of inputs[0], with the output's mask at hand (stores_input) */
     void *saved;                 /* [dv_layer_saved_bytes] kept until backward */
-    void *workspace;             /* [forward_workspace_bytes], contents undefined; and store_input_bytes */
+    void *workspace;             /* [forward_workspace_bytes], contents undefined; and behind them store_input_bytes
+                                  * or input_slice_bytes */
     bool training;               /* else: inference; nothing is saved, running statistics are used */
     bool replay;              /* in training: a second time for the same batch. Running statistics have moved already */
     uint64_t seed, step, key; /* random numbers: of the training, of the step, of the layer */
@@ -106,11 +118,23 @@ typedef struct dv_forward {
     dv_ranks_norm norm;
 } dv_forward;
 
+struct dv_backward;
+
+/* The gradient of a layer's output that nobody has written: the one layer that takes the output makes slices of it. */
+typedef struct dv_sliced_diff {
+    const dv_layer *layer;          /* which makes it */
+    const struct dv_backward *call; /* its backward, which has been */
+    void *workspace;                /* [diff_images_bytes of it] */
+} dv_sliced_diff;
+
 /* One call of backward, of the images that forward had; for the others the same is true. */
 typedef struct dv_backward {
     size_t images;
     const dv_layer_arrays *arrays;
     void *diff_output;            /* whole batch; read alone, but for the images that are not there */
+    const dv_sliced_diff *sliced; /* instead of it, of layers that can do so (diff_slice_bytes). NULL: it is there */
+    void *diff_state;             /* [diff_state_bytes] where to leave what diff_images uses later: diff_inputs[0] is
+                                   * NULL then. NULL: diff_inputs[0] is to be written, if it is there */
     void *const *diff_inputs;     /* [input_count]; NULL where not wanted; may be the memory of diff_output where the
                                    * kind allows it (diff_in_place) */
     const bool *accumulate;       /* [input_count] add to what is in diff_inputs[i], else overwrite it */
@@ -167,6 +191,11 @@ typedef struct dv_layer_kind {
     dv_status (*forward)(const dv_layer *layer, const dv_forward *call, dv_error *error);
     dv_status (*backward)(const dv_layer *layer, const dv_backward *call, dv_error *error);
 
+    /* Makes a slice of the output, dv_map_slice_images of it from image `first` on, at `images`: as forward does it, to
+     * the bit. Of `call` the output is not used. NULL: cannot. */
+    dv_status (*forward_slice)(const dv_layer *layer, const dv_forward *call, size_t first, void *images,
+                               dv_error *error);
+
     /* Instead of forward and backward, which follow each other at once: the layer is a loss, which takes one input and
      * ends a graph. NULL: it is none. */
     dv_status (*loss)(const dv_layer *layer, const dv_loss_call *call, dv_loss_result *result, dv_error *error);
@@ -176,6 +205,12 @@ typedef struct dv_layer_kind {
      * workspace. NULL: cannot. */
     dv_status (*recompute)(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
                            dv_error *error);
+
+    /* Makes images first .. first + count - 1 of the gradient of inputs[0], when backward has been, with a
+     * diff_state. Reads diff_output, which is still there, and what is kept; no parameters, which may have been
+     * updated. `workspace` has diff_images_bytes. NULL: cannot. */
+    dv_status (*diff_images)(const dv_layer *layer, const dv_backward *call, void *workspace, size_t first,
+                             size_t count, void *images, dv_error *error);
 
     /* What forward did, of kinds that normalise: pointers into `arrays` and `saved`. NULL: not one of them. */
     dv_normalisation (*normalisation)(const dv_layer *layer, const dv_layer_arrays *arrays, const void *saved);
@@ -225,8 +260,14 @@ struct dv_layer {
     size_t saved_bytes;
     size_t forward_workspace_bytes, backward_workspace_bytes;
     size_t store_input_bytes;    /* of workspace more, behind that of forward, if it is told to store its input */
+    size_t input_slice_bytes;    /* ... or if its first input comes by slices. 0: it cannot */
+    bool cheap_twice;            /* forward_slice takes hardly more time than to write and read what it makes */
     size_t recompute_bytes;      /* of workspace for recompute */
     size_t recompute_mask_bytes; /* ... and behind them, if the mask of the output is read out of a code */
+    size_t diff_slice_bytes;     /* of workspace more, behind that of backward, if the gradient of the output comes by
+                                  * slices. 0: it cannot */
+    size_t diff_state_bytes;     /* that backward leaves for diff_images */
+    size_t diff_images_bytes;    /* of workspace for it */
     void *prepared;
 };
 

@@ -66,7 +66,8 @@ typedef struct dv_elementwise_kernels {
                            float *sums, float *products);
 
     /* dx (unless NULL) = dz * scale + (x - mean) * slope + offset, and dz itself to `passed` (unless NULL);
-     * each added to what is there if its accumulate is set. dx may be x, passed may be diff. */
+     * each added to what is there if its accumulate is set. dx may be x; passed or dx may be diff; passed that
+     * accumulates may be dx, where that is not diff. */
     void (*normalize_backward)(const dv_span *span, const void *diff, const uint8_t *mask, const void *x,
                                const dv_normalize_diff *by, void *dx, bool accumulate_dx, void *passed,
                                bool accumulate_passed);
