@@ -293,12 +293,13 @@ fails 2 "freeze: '*' are all parameters: nothing is left to train: leave some ou
 
 # settings [NAME=VALUE...]: what OpenMP's library is told, each time that it is loaded.
 settings() {
-    env -u OMP_WAIT_POLICY OMP_DISPLAY_ENV=verbose "$@" "$DV_PROGRAM" --version 2>&1 >/dev/null
+    env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose "$@" "$DV_PROGRAM" --version 2>&1 >/dev/null
 }
 
-# Threads sleep while they wait, unless the user has said otherwise: the program starts again to see to it.
+# Threads sleep when they have waited for a moment, unless the user has said otherwise: the program starts again to see
+# to it.
 call="division --version, with OMP_DISPLAY_ENV" code=0
-passive=$(settings OMP_WAIT_POLICY=passive)
+passive=$(settings OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000)
 lines=$(wc -l <<<"$passive")
 output=$(settings)
 [[ $(tail -n "$lines" <<<"$output") == "$passive" ]] || complain "expected to end with: $passive"

@@ -39,7 +39,7 @@ static int print_help(void) {
            "  DV_ISA           use this instruction set, one that 'division info' lists\n"
            "  DV_TUNE          how passes of convolutions are chosen without --tune\n"
            "  OMP_NUM_THREADS  use so many threads\n"
-           "  OMP_WAIT_POLICY  how threads wait: passive, asleep, unless you say active\n");
+           "  OMP_WAIT_POLICY  how threads wait: asleep after a moment, unless you say active\n");
     return cli_finish();
 }
 

@@ -124,7 +124,7 @@ static void end_page(const cli_command *commands) {
     printf(".SH ENVIRONMENT\n"
            ".TP\n.B DV_ISA\nuse this instruction set; 'division info' lists those there are\n"
            ".TP\n.B OMP_NUM_THREADS\nuse so many threads\n"
-           ".TP\n.B OMP_WAIT_POLICY\nhow threads wait for each other: passive, asleep, unless you say active\n"
+           ".TP\n.B OMP_WAIT_POLICY\nhow threads wait for each other: asleep after a moment, unless you say active\n"
            ".SH EXIT STATUS\n0, 1 for a failure, 2 for a wrong call, 130 if it was interrupted.\n");
 }
 
