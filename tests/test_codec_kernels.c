@@ -130,6 +130,18 @@ static void same_bits_across_tiles(void **state) {
             }
 }
 
+/* More blocks than `lean` has room for: it reads them twice. */
+static void same_bits_with_many_blocks(void **state) {
+    (void)state;
+    static const char *const texts[] = {"lean:block=2", "lean:mask=off,levels=15,block=2"};
+    dv_map map = {.images = 1, .channels = 70, .rank = 2, .sides = {27, 53}, .layout = DV_NHWC};
+    for (size_t codec = 0; codec < 2; codec++)
+        for (int type = 0; type < DV_TYPE_COUNT; type++) {
+            map.type = (dv_type)type;
+            compare(texts[codec], &map);
+        }
+}
+
 /* Values that arithmetic treats specially: all equal, subnormal, signed zeros, huge and tiny. */
 static void same_bits_on_special_values(void **state) {
     (void)state;
@@ -187,6 +199,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_on_awkward_shapes),
         cmocka_unit_test(same_bits_across_tiles),
+        cmocka_unit_test(same_bits_with_many_blocks),
         cmocka_unit_test(same_bits_on_special_values),
         cmocka_unit_test(same_conversions),
     };

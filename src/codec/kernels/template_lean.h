@@ -1,37 +1,43 @@
 /* The part of template.h for the codec `lean`.
  *
- * A tile is read three times. The first pass takes the range of every channel inside of the mask, and the sum outside.
- * The other two go by bands, rows of blocks, so that the third finds in a cache what the second has read: the range of
- * each block, and with it the codes. What a block's elements are measured by is in a window of as many blocks of a band
- * as fit, which is most often all of them.
+ * A tile is read twice. The first pass takes the range of every block inside of the mask, and the sum outside; ranges
+ * of channels follow from those of blocks. The second makes codes; it goes by bands, rows of blocks, and finds its
+ * input in a cache. What a block's elements are measured by is in a window of as many blocks of a band as fit, which is
+ * most often all of them. In a tile with more blocks than there is room for, those of a band are read once more before
+ * it is coded.
  *
  * A channel of a map with channels first is a tile of one channel with channels last: it is done so, one after the
  * other, and all share one stream of codes. */
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-typedef struct lean_columns {
-    float minimum[DV_RUN], maximum[DV_RUN]; /* inside */
-    float sum[DV_RUN], outside[DV_RUN];     /* and how many, outside */
-    uint32_t top[DV_RUN];                   /* the largest magnitude of all, as bits */
-} lean_columns;
+/* Of columns side by side: what is inside. Nothing: minimum > maximum. */
+typedef struct lean_ranges {
+    float *minimum, *maximum;
+} lean_ranges;
 
-static void lean_clear(lean_columns *all, size_t count) {
+/* Of channels: the sum of what is outside, and how many. */
+typedef struct lean_sums {
+    float sum[DV_RUN], outside[DV_RUN];
+    uint32_t top[DV_RUN]; /* the largest magnitude of all, as bits */
+} lean_sums;
+
+static void lean_ranges_clear(const lean_ranges *all, size_t count) {
     for (size_t i = 0; i < count; i++) {
         all->minimum[i] = INFINITY;
         all->maximum[i] = -INFINITY;
-        all->sum[i] = all->outside[i] = 0;
-        all->top[i] = 0;
     }
 }
 
 /* Adds `items` pixels, each `count` channels long and `stride` after the one before. `items` is a constant, as are
  * `masked` and `whole`: whether sums are wanted too. */
-INLINE void lean_add_items(lean_columns *all, const float *restrict x, const float *restrict gate, size_t stride,
-                           size_t items, size_t count, bool masked, bool whole) {
+INLINE void lean_add_items(const lean_ranges *all, lean_sums *sums, const float *restrict x, const float *restrict gate,
+                           size_t stride, size_t items, size_t count, bool masked, bool whole) {
+    float *restrict minima = all->minimum, *restrict maxima = all->maximum;
     for (size_t i = 0; i < count; i++) {
-        float minimum = all->minimum[i], maximum = all->maximum[i], sum = all->sum[i], outside = all->outside[i];
-        uint32_t top = all->top[i];
+        float minimum = minima[i], maximum = maxima[i];
+        float sum = whole ? sums->sum[i] : 0, outside = whole ? sums->outside[i] : 0;
+        uint32_t top = whole ? sums->top[i] : 0;
         _Pragma("GCC unroll 8") for (size_t j = 0; j < items; j++) {
             float value = x[j * stride + i], open = masked ? gate[j * stride + i] : 1.0f;
             float low = open > 0 ? value : INFINITY, high = open > 0 ? value : -INFINITY;
@@ -45,55 +51,56 @@ INLINE void lean_add_items(lean_columns *all, const float *restrict x, const flo
             if (whole)
                 top = magnitude > top ? magnitude : top;
         }
-        all->minimum[i] = minimum;
-        all->maximum[i] = maximum;
+        minima[i] = minimum;
+        maxima[i] = maximum;
         if (whole) {
-            all->sum[i] = sum;
-            all->outside[i] = outside;
-            all->top[i] = top;
+            sums->sum[i] = sum;
+            sums->outside[i] = outside;
+            sums->top[i] = top;
         }
     }
 }
 
-INLINE void lean_add_pixels(lean_columns *all, const float *x, const float *gate, size_t stride, size_t items,
-                            size_t count, bool masked, bool whole) {
+INLINE void lean_add_pixels(const lean_ranges *all, lean_sums *sums, const float *x, const float *gate, size_t stride,
+                            size_t items, size_t count, bool masked, bool whole) {
     for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride, gate += DV_GROUP * stride)
-        lean_add_items(all, x, gate, stride, DV_GROUP, count, masked, whole);
+        lean_add_items(all, sums, x, gate, stride, DV_GROUP, count, masked, whole);
     for (; items > 0; items--, x += stride, gate += stride)
-        lean_add_items(all, x, gate, stride, 1, count, masked, whole);
+        lean_add_items(all, sums, x, gate, stride, 1, count, masked, whole);
 }
 
-LOOP void lean_add_masked(lean_columns *all, const float *x, const float *gate, size_t stride, size_t items,
-                          size_t count, bool whole) {
-    if (whole)
-        lean_add_pixels(all, x, gate, stride, items, count, true, true);
+LOOP void lean_add_masked(const lean_ranges *all, lean_sums *sums, const float *x, const float *gate, size_t stride,
+                          size_t items, size_t count) {
+    if (sums)
+        lean_add_pixels(all, sums, x, gate, stride, items, count, true, true);
     else
-        lean_add_pixels(all, x, gate, stride, items, count, true, false);
+        lean_add_pixels(all, sums, x, gate, stride, items, count, true, false);
 }
 
-LOOP void lean_add_all(lean_columns *all, const float *x, size_t stride, size_t items, size_t count, bool whole) {
-    if (whole)
-        lean_add_pixels(all, x, x, stride, items, count, false, true);
+LOOP void lean_add_all(const lean_ranges *all, lean_sums *sums, const float *x, size_t stride, size_t items,
+                       size_t count) {
+    if (sums)
+        lean_add_pixels(all, sums, x, x, stride, items, count, false, true);
     else
-        lean_add_pixels(all, x, x, stride, items, count, false, false);
+        lean_add_pixels(all, sums, x, x, stride, items, count, false, false);
 }
 
-INLINE void lean_add(const dv_tile *tile, const float *x, const float *gate, size_t stride, size_t items, bool whole,
-                     lean_columns *all) {
+INLINE void lean_add(const dv_tile *tile, const float *x, const float *gate, size_t stride, size_t items,
+                     const lean_ranges *all, lean_sums *sums) {
     if (tile->masked)
-        lean_add_masked(all, x, gate, stride, items, tile->channels, whole);
+        lean_add_masked(all, sums, x, gate, stride, items, tile->channels);
     else
-        lean_add_all(all, x, stride, items, tile->channels, whole);
+        lean_add_all(all, sums, x, stride, items, tile->channels);
 }
 
-/* Adds `pixels` pixels that follow each other from `pixel` on. */
+/* Adds `pixels` pixels that follow each other from `pixel` on; to sums too, unless they are NULL. */
 static void lean_measure(const dv_tile *tile, const void *src, const void *gate, size_t pixel, size_t pixels,
-                         bool whole, lean_columns *all) {
+                         const lean_ranges *all, lean_sums *sums) {
     const char *x = element(tile->type, src, pixel * tile->pixel_stride);
     const char *open = element(tile->type, gate, pixel * tile->pixel_stride);
     if (tile->type == DV_F32) {
         lean_add(tile, (const float *)(const void *)x, (const float *)(const void *)open, tile->pixel_stride, pixels,
-                 whole, all);
+                 all, sums);
         return;
     }
     float values[DV_GROUP * DV_RUN], gates[DV_GROUP * DV_RUN];
@@ -102,25 +109,81 @@ static void lean_measure(const dv_tile *tile, const void *src, const void *gate,
         load_pixels(tile, element(tile->type, x, at), now, values);
         if (tile->masked)
             load_pixels(tile, element(tile->type, open, at), now, gates);
-        lean_add(tile, values, gates, tile->channels, now, whole, all);
+        lean_add(tile, values, gates, tile->channels, now, all, sums);
+    }
+}
+
+/* Of the channels of all blocks, a tile's if there is room for them; then nothing is read twice for it. */
+enum { DV_LEAN_BLOCKS = 48 * DV_RUN };
+
+typedef struct lean_blocks {
+    bool known;
+    float minimum[DV_LEAN_BLOCKS], maximum[DV_LEAN_BLOCKS];
+} lean_blocks;
+
+INLINE lean_ranges lean_block_ranges(const dv_tile *tile, lean_blocks *blocks, size_t block) {
+    size_t at = block * tile->channels;
+    return (lean_ranges){blocks->minimum + at, blocks->maximum + at};
+}
+
+/* Ranges of all blocks, and the tile's sums. Pixels are taken in their order; where a block is as wide as the map, all
+ * its rows together. */
+static void lean_measure_blocks(const dv_tile *tile, const void *src, const void *gate, lean_blocks *blocks,
+                                lean_sums *sums) {
+    lean_ranges all = lean_block_ranges(tile, blocks, 0);
+    lean_ranges_clear(&all, dv_tile_blocks(tile) * tile->channels);
+    size_t pixel = 0, rows;
+    for (size_t z = 0; z < tile->sides[0]; z++)
+        for (size_t y = 0; y < tile->sides[1]; y += rows) {
+            size_t band = (z / tile->edges[0] * tile->blocks[1] + y / tile->edges[1]) * tile->blocks[2];
+            rows = tile->blocks[2] == 1 ? dv_block_length(tile, 1, y / tile->edges[1]) : 1;
+            for (size_t x = 0; x < tile->blocks[2]; x++) {
+                size_t pixels = rows * dv_block_length(tile, 2, x);
+                lean_ranges one = lean_block_ranges(tile, blocks, band + x);
+                lean_measure(tile, src, gate, pixel, pixels, &one, sums);
+                pixel += pixels;
+            }
+        }
+}
+
+/* Ranges of the channels, in `all`, and their sums; those of blocks, too, if they are wanted and there is room. */
+static void lean_measure_tile(const dv_tile *tile, const void *src, const void *gate, bool wanted, lean_blocks *blocks,
+                              const lean_ranges *all, lean_sums *sums) {
+    size_t channels = tile->channels, count = dv_tile_blocks(tile);
+    *sums = (lean_sums){.top = {0}};
+    lean_ranges_clear(all, channels);
+    blocks->known = wanted && count * channels <= DV_LEAN_BLOCKS;
+    if (!blocks->known) {
+        lean_measure(tile, src, gate, 0, dv_tile_pixels(tile), all, sums);
+        return;
+    }
+    lean_measure_blocks(tile, src, gate, blocks, sums);
+    for (size_t block = 0; block < count; block++) {
+        lean_ranges one = lean_block_ranges(tile, blocks, block);
+        for (size_t i = 0; i < channels; i++) {
+            all->minimum[i] = smaller(one.minimum[i], all->minimum[i]);
+            all->maximum[i] = larger(one.maximum[i], all->maximum[i]);
+        }
     }
 }
 
 /* Minimum, unit and the mean outside of each channel. False if anything cannot be packed. */
-static bool lean_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record) {
-    lean_columns all;
+static bool lean_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
+                          lean_blocks *blocks) {
+    float minimum[DV_RUN], maximum[DV_RUN];
+    const lean_ranges all = {minimum, maximum};
+    lean_sums sums;
     uint32_t bad = 0;
-    lean_clear(&all, tile->channels);
-    lean_measure(tile, src, gate, 0, dv_tile_pixels(tile), true, &all);
+    lean_measure_tile(tile, src, gate, record->lows != NULL, blocks, &all, &sums);
     for (size_t i = 0; i < tile->channels; i++) {
-        bool empty = all.minimum[i] > all.maximum[i];
-        record->minima[i] = dv_bf16_down((empty ? 0.0f : all.minimum[i]) + 0.0f);
-        float range = empty ? 0.0f : all.maximum[i] - dv_bf16_to_f32(record->minima[i]);
+        bool empty = minimum[i] > maximum[i];
+        record->minima[i] = dv_bf16_down((empty ? 0.0f : minimum[i]) + 0.0f);
+        float range = empty ? 0.0f : maximum[i] - dv_bf16_to_f32(record->minima[i]);
         record->units[i] = dv_lean_unit(range);
-        float mean = all.outside[i] > 0 ? all.sum[i] / all.outside[i] : 0.0f;
+        float mean = sums.outside[i] > 0 ? sums.sum[i] / sums.outside[i] : 0.0f;
         if (tile->masked)
             record->outside[i] = dv_bf16_nearest_number(mean + 0.0f);
-        bad |= all.top[i] >= dv_float_bits(DV_VALUE_LIMIT);
+        bad |= sums.top[i] >= dv_float_bits(DV_VALUE_LIMIT);
         bad |= (dv_float_bits(mean) & 0x7f800000) == 0x7f800000;
     }
     return !bad;
@@ -131,26 +194,34 @@ static bool lean_channels(const dv_tile *tile, const void *src, const void *gate
 enum { DV_LEAN_WINDOW = 16 * DV_RUN };
 
 /* Of the blocks from `first` to before `end`, which are in one band: what their channels' elements or levels are
- * measured by. Encoding: offset and scale of the fixed point; decoding: the value of level 0, and the step. */
+ * measured by. Encoding: offset and scale of the fixed point; decoding: the value of level 0, and the step. Those of a
+ * block are repeated for as many pixels as a run may have, `times`. */
 typedef struct lean_window {
-    size_t first, end;
+    size_t first, end, times;
     float offset[DV_LEAN_WINDOW], scale[DV_LEAN_WINDOW];
 } lean_window;
 
-/* Where a block's channels lie among their range: to `lows` and `spans`. */
-static void lean_place_block(const dv_tile *tile, const void *src, const void *gate, size_t block,
-                             const dv_lean_record *record) {
-    lean_columns all;
+/* The range of a block that is not known yet. */
+static void lean_measure_block(const dv_tile *tile, const void *src, const void *gate, size_t block,
+                               const lean_ranges *all) {
     size_t at[3] = {block / tile->blocks[2] / tile->blocks[1], block / tile->blocks[2] % tile->blocks[1],
                     block % tile->blocks[2]};
     size_t depth = dv_block_length(tile, 0, at[0]), height = dv_block_length(tile, 1, at[1]);
-    lean_clear(&all, tile->channels);
+    lean_ranges_clear(all, tile->channels);
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++) {
             size_t row = (at[0] * tile->edges[0] + z) * tile->sides[1] + at[1] * tile->edges[1] + y;
             lean_measure(tile, src, gate, row * tile->sides[2] + at[2] * tile->edges[2],
-                         dv_block_length(tile, 2, at[2]), false, &all);
+                         dv_block_length(tile, 2, at[2]), all, NULL);
         }
+}
+
+/* Where a block's channels lie among their range: to `lows` and `spans`. */
+static void lean_place_block(const dv_tile *tile, const void *src, const void *gate, size_t block,
+                             const dv_lean_record *record, lean_blocks *blocks) {
+    lean_ranges all = lean_block_ranges(tile, blocks, blocks->known ? block : 0);
+    if (!blocks->known)
+        lean_measure_block(tile, src, gate, block, &all);
     uint8_t *lows = record->lows + block * tile->channels, *spans = record->spans + block * tile->channels;
     for (size_t i = 0; i < tile->channels; i++) {
         float minimum = dv_bf16_to_f32(record->minima[i]), unit = dv_bf16_to_f32(record->units[i]);
@@ -178,45 +249,47 @@ INLINE void lean_levels(const dv_tile *tile, const dv_lean_record *record, size_
 /* The blocks that a window has from `block` on. */
 INLINE void lean_window_move(const dv_tile *tile, size_t block, lean_window *seen) {
     size_t across = tile->blocks[2], x = block % across;
+    seen->times = repetitions(tile->channels, tile->edges[2]);
     seen->first = block;
-    seen->end = block + least(DV_LEAN_WINDOW / tile->channels, across - x);
+    seen->end = block + least(DV_LEAN_WINDOW / (tile->channels * seen->times), across - x);
+}
+
+/* Where a block's offsets and scales begin. */
+INLINE size_t lean_window_place(const dv_tile *tile, size_t block, const lean_window *seen) {
+    return (block - seen->first) * tile->channels * seen->times;
+}
+
+INLINE void lean_window_repeat(const dv_tile *tile, size_t at, lean_window *seen) {
+    repeat(seen->offset + at, tile->channels, seen->times);
+    repeat(seen->scale + at, tile->channels, seen->times);
 }
 
 static void lean_window_encode(const dv_tile *tile, const void *src, const void *gate, size_t block,
-                               const dv_lean_record *record, lean_window *seen) {
+                               const dv_lean_record *record, lean_blocks *blocks, lean_window *seen) {
     lean_window_move(tile, block, seen);
-    for (size_t at = 0; block < seen->end; block++, at += tile->channels) {
+    for (; block < seen->end; block++) {
+        size_t at = lean_window_place(tile, block, seen);
         if (record->lows)
-            lean_place_block(tile, src, gate, block, record);
+            lean_place_block(tile, src, gate, block, record, blocks);
         lean_levels(tile, record, block, seen->offset + at, seen->scale + at);
         for (size_t i = at; i < at + tile->channels; i++) {
             seen->scale[i] = dv_fixed_scale(seen->scale[i], tile->bits);
             seen->offset[i] = dv_fixed_offset(seen->offset[i], seen->scale[i]);
         }
+        lean_window_repeat(tile, at, seen);
     }
 }
 
 /* With a mask, codes of levels begin with 1. */
 static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_record *record, lean_window *seen) {
     lean_window_move(tile, block, seen);
-    for (size_t at = 0; block < seen->end; block++, at += tile->channels) {
+    for (; block < seen->end; block++) {
+        size_t at = lean_window_place(tile, block, seen);
         lean_levels(tile, record, block, seen->offset + at, seen->scale + at);
         for (size_t i = at; tile->masked && i < at + tile->channels; i++)
             seen->offset[i] = seen->offset[i] - seen->scale[i];
+        lean_window_repeat(tile, at, seen);
     }
-}
-
-/* A run's own offsets and scales: those of its block, repeated if it has several pixels in a row. */
-typedef struct lean_run {
-    float offset[DV_RUN], scale[DV_RUN];
-} lean_run;
-
-INLINE const float *lean_values(const dv_tile *tile, const pixel_run *now, const float *of_block, float *buffer) {
-    if (now->rows != 1 || now->pixels == 1)
-        return of_block;
-    memcpy(buffer, of_block, tile->channels * sizeof *buffer);
-    repeat(buffer, tile->channels, now->pixels);
-    return buffer;
 }
 
 /* ---- codes --------------------------------------------------------------------------------- */
@@ -240,9 +313,8 @@ LOOP void lean_quantize_all(const float *restrict x, size_t stride, size_t rows,
 }
 
 static void lean_encode_codes(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
-                              packer *p) {
+                              lean_blocks *blocks, packer *p) {
     lean_window seen;
-    lean_run run;
     float values[DV_RUN], gates[DV_RUN];
     size_t stride, channels = tile->channels;
     dv_tile behind = *tile; /* whose gates are not asked for early */
@@ -252,10 +324,9 @@ static void lean_encode_codes(const dv_tile *tile, const void *src, const void *
     pixel_run now = pixel_run_first(tile, most);
     do {
         if (now.block < seen.first || now.block >= seen.end)
-            lean_window_encode(tile, src, gate, now.block, record, &seen);
-        size_t at = (now.block - seen.first) * channels;
-        const float *offset = lean_values(tile, &now, seen.offset + at, run.offset);
-        const float *scale = lean_values(tile, &now, seen.scale + at, run.scale);
+            lean_window_encode(tile, src, gate, now.block, record, blocks, &seen);
+        size_t at = lean_window_place(tile, now.block, &seen);
+        const float *offset = seen.offset + at, *scale = seen.scale + at;
         const float *x = pixel_run_load(tile, src, &now, values, &stride);
         if (tile->masked)
             lean_quantize(x, pixel_run_load(&behind, gate, &now, gates, &stride), stride, now.rows, now.width, offset,
@@ -306,7 +377,6 @@ INLINE void lean_run_restore(const dv_tile *tile, const float *levels, const pix
 
 static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, unpacker *u, void *dst) {
     lean_window seen;
-    lean_run run;
     float outside[DV_RUN];
     size_t channels = tile->channels;
     seen.first = seen.end = 0;
@@ -318,10 +388,9 @@ static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record,
     do {
         if (now.block < seen.first || now.block >= seen.end)
             lean_window_decode(tile, now.block, record, &seen);
-        size_t at = (now.block - seen.first) * channels;
-        const float *base = lean_values(tile, &now, seen.offset + at, run.offset);
-        const float *step = lean_values(tile, &now, seen.scale + at, run.scale);
-        lean_run_restore(tile, unpacker_take(u, now.rows * now.width), &now, base, step, outside, dst);
+        size_t at = lean_window_place(tile, now.block, &seen);
+        lean_run_restore(tile, unpacker_take(u, now.rows * now.width), &now, seen.offset + at, seen.scale + at, outside,
+                         dst);
     } while (pixel_run_next(tile, &now, most));
 }
 
@@ -352,10 +421,11 @@ static dv_lean_record lean_channel_record(const dv_tile *tile, const dv_lean_rec
 
 static bool lean_encode_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
                                  packer *p) {
+    lean_blocks blocks;
     if (tile->layout == DV_NHWC) {
-        if (!lean_channels(tile, src, gate, record))
+        if (!lean_channels(tile, src, gate, record, &blocks))
             return false;
-        lean_encode_codes(tile, src, gate, record, p);
+        lean_encode_codes(tile, src, gate, record, &blocks, p);
         return true;
     }
     const dv_tile one = lean_channel(tile);
@@ -363,9 +433,9 @@ static bool lean_encode_channels(const dv_tile *tile, const void *src, const voi
         size_t at = c * dv_tile_pixels(tile);
         dv_lean_record part = lean_channel_record(tile, record, c);
         const char *x = element(tile->type, src, at), *open = element(tile->type, gate, at);
-        if (!lean_channels(&one, x, open, &part))
+        if (!lean_channels(&one, x, open, &part, &blocks))
             return false;
-        lean_encode_codes(&one, x, open, &part, p);
+        lean_encode_codes(&one, x, open, &part, &blocks, p);
     }
     return true;
 }
