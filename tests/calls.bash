@@ -76,6 +76,18 @@ arrays() {
     tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"
 }
 
+# equal_in WHAT FILE FILE: the function WHAT prints the same of both. (<(...), here and in other scripts, would need /proc,
+# which is not there in every container.)
+equal_in() {
+    [[ $("$1" "$2" | sha256sum) == "$("$1" "$3" | sha256sum)" ]]
+}
+
+# differences WHAT FILE FILE: those of what the function prints of both.
+differences() {
+    "$1" "$2" >"$DV_TEMP/.first"
+    "$1" "$3" | diff "$DV_TEMP/.first" -
+}
+
 # log FILE: the lines of a log without times and memory.
 log() {
     sed -E 's/"(images_per_second|peak_bytes|seconds|waited_seconds|workers)": [^,]*, //g' "$1"

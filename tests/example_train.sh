@@ -37,15 +37,15 @@ done
 echo "$hits signals met a training"
 train killed >/dev/null || stop "the last part"
 for file in last best; do
-    cmp -s <(arrays whole/$file.safetensors) <(arrays killed/$file.safetensors) || stop "other arrays in $file.safetensors"
+    equal_in arrays whole/$file.safetensors killed/$file.safetensors || stop "other arrays in $file.safetensors"
 done
-cmp -s <(log whole/log.jsonl) <(log killed/log.jsonl) || stop "another log: $(diff <(log whole/log.jsonl) <(log killed/log.jsonl))"
+equal_in log whole/log.jsonl killed/log.jsonl || stop "another log: $(differences log whole/log.jsonl killed/log.jsonl)"
 [[ $(ls killed) == $(ls whole) ]] || stop "other files: $(ls killed)"
 
 # The program writes the same, and goes on with it.
 "$DV_PROGRAM" train --data synthetic:side=8,train=48,test=16 --batch 8 --epochs 8 --threads 1 --average 0.9 --save-minutes 1e-6 --quiet --out program ||
     stop "the program"
-cmp -s <(arrays whole/last.safetensors) <(arrays program/last.safetensors) || stop "other weights than the program's"
+equal_in arrays whole/last.safetensors program/last.safetensors || stop "other weights than the program's"
 cmp -s whole/config.json program/config.json || stop "another config.json than the program's"
 run train --resume killed --epochs 9 --quiet
 prints ''

@@ -11,7 +11,7 @@ complain() {
     failed=1
 }
 
-mapfile -t headers < <(cd "$include" && find division -name '*.h' | sort)
+mapfile -t headers <<<"$(cd "$include" && find division -name '*.h' | sort)"
 for header in "${headers[@]}"; do
     printf '#include <%s>\nint main(void) { return 0; }\n' "$header" >one.c
     "$DV_CC" -std=c11 -Wstrict-prototypes "${warnings[@]}" -I"$include" -fsyntax-only one.c ||

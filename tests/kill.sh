@@ -27,9 +27,9 @@ declare -A saves=([KILL]=1e-6 [TERM]=10 [HUP]=10)
 # is_whole: what was interrupted became what one go made.
 is_whole() {
     for file in last best; do
-        cmp -s <(arrays whole/$file.safetensors) <(arrays killed/$file.safetensors) || stop "other arrays in $file.safetensors"
+        equal_in arrays whole/$file.safetensors killed/$file.safetensors || stop "other arrays in $file.safetensors"
     done
-    cmp -s <(log whole/log.jsonl) <(log killed/log.jsonl) || stop "another log: $(diff <(log whole/log.jsonl) <(log killed/log.jsonl))"
+    equal_in log whole/log.jsonl killed/log.jsonl || stop "another log: $(differences log whole/log.jsonl killed/log.jsonl)"
     [[ $(ls killed) == $(ls whole) ]] || stop "other files: $(ls killed)"
 }
 

@@ -56,7 +56,8 @@ losses() {
 
 # near RUN RUN EPOCHS: losses of so many within a thousandth.
 near() {
-    paste <(losses "$1") <(losses "$2") |
+    losses "$2" >losses
+    losses "$1" | paste - losses |
         awk -v n="$3" '{ d = $1 - $2; if (d * d > 1e-6) bad = 1 } END { exit bad || NR != n }' ||
         complain "expected losses of $1 and $2 to be near: $(losses "$1") $(losses "$2")"
 }

@@ -10,6 +10,6 @@ while read -r name; do
         echo "FAILED: tests/test_null.c does not call $name with NULL"
         missing=1
     fi
-done < <(grep -E '^DV_[A-Z]+ (dv_status .*\(.*\*|void [a-z_0-9]*_(free|close)\()' <<<"$declarations" |
-    grep -oE 'dv_[a-z0-9_]+\(' | tr -d '(')
+done <<<"$(grep -E '^DV_[A-Z]+ (dv_status .*\(.*\*|void [a-z_0-9]*_(free|close)\()' <<<"$declarations" |
+    grep -oE 'dv_[a-z0-9_]+\(' | tr -d '(')"
 exit "$missing"

@@ -78,6 +78,7 @@ LD_LIBRARY_PATH=$(dirname "$(find prefix -name libdivision.so)")
 
 # ---- blocks ------------------------------------------------------------------------------------
 
+awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$readme" >lines
 count=0
 while IFS= read -r line; do
     line=${line%%  #*}
@@ -85,7 +86,7 @@ while IFS= read -r line; do
     [[ -n $line ]] || continue
     perform "$line"
     count=$((count + 1))
-done < <(awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$readme")
+done <lines
 ((count >= 8)) || fail "only $count commands found in blocks"
 for made in sheet.png runs/first/best.safetensors network.onnx page.html example; do
     [[ -s $made ]] || fail "there is no $made"
@@ -94,13 +95,14 @@ done
 
 # ---- commands within the text ------------------------------------------------------------------
 
+awk '/^```/ { inside = !inside } !inside' "$readme" | grep -oE '`(division|make|mpirun|scripts/)[^`]*`' | tr -d '`' >lines
 while IFS= read -r line; do
     case $line in
     *NETWORK*) perform "$(sed 's/NETWORK/resnet50/; s/--batch N/--batch 32/; s/--method M/--method division/; s/$/ --elsewhere/' <<<"$line")" ;;
     make*) perform "$line -C \"$DV_SOURCE_DIR\"" ;;
     *) perform "$line" ;;
     esac
-done < <(awk '/^```/ { inside = !inside } !inside' "$readme" | grep -oE '`(division|make|mpirun|scripts/)[^`]*`' | tr -d '`')
+done <lines
 
 # ---- both commands of the first block, in one folder: what the first configures without tests, the second has with them ----
 

@@ -26,7 +26,7 @@ trains() {
 # alike METHOD FOLDER: trains to the losses and weights of the run in FOLDER.
 alike() {
     trains "$1" "$1"
-    cmp -s <(arrays "$2/last.safetensors") <(arrays "$1/last.safetensors") || complain "other weights than with $2"
+    equal_in arrays "$2/last.safetensors" "$1/last.safetensors" || complain "other weights than with $2"
     for name in train_loss test_loss; do
         [[ $(field $name "$1/summary.json") == $(field $name "$2/summary.json") ]] || complain "another $name than with $2"
     done

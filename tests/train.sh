@@ -34,9 +34,10 @@ holds some/where/run/summary.json '{"model": "resnet20", *"method": "division", 
 run "${tiny[@]}" --out some/where/run
 fails 1 "some/where/run holds a run already: --resume it, --replace it, or choose another folder"
 # Twenty images in batches of eight: the last one has four.
+values test_top1 some/where/run/log.jsonl >percents
 while read -r percent; do
     awk -v p="$percent" 'BEGIN { n = p / 5; exit !(p >= 0 && p <= 100 && n == int(n)) }' || complain "test_top1 $percent is no twentieth"
-done < <(values test_top1 some/where/run/log.jsonl)
+done <percents
 
 # ---- the last batch --------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ for method in none division; do
         prints ''
     done
     [[ $(values steps "fifty.$method/log.jsonl" | tail -n 1) == 50 ]] || complain "not fifty steps"
-    cmp -s <(log "fifty.$method/log.jsonl") <(log "again.$method/log.jsonl") || complain "fifty steps differ"
+    equal_in log "fifty.$method/log.jsonl" "again.$method/log.jsonl" || complain "fifty steps differ"
     for isa in '' scalar; do
         call="DV_ISA=$isa division train ${small[*]} --steps 5" output=
         env ${isa:+DV_ISA=$isa} "$DV_PROGRAM" train "${small[@]}" --lr 0.001 --steps 5 --method "$method" --json >"steps.$method.$isa" 2>messages
@@ -224,7 +225,7 @@ code=$? messages=$(<messages) call='division train --resume room, without room'
 cmp -s before room/last.safetensors || complain "the checkpoint before it is gone"
 run --resume room --steps 0 --quiet
 prints ''
-cmp -s <(arrays whole/last.safetensors) <(arrays room/last.safetensors) || complain "other weights than without the interruption"
+equal_in arrays whole/last.safetensors room/last.safetensors || complain "other weights than without the interruption"
 [[ $(ls room) == $(ls whole) ]] || complain "other files: $(ls room)"
 
 # ---- interruption ----------------------------------------------------------------------------
@@ -394,7 +395,7 @@ run --resume thawed --freeze fc --quiet
 fails 2 "freeze: 'fc': thawed/last.safetensors was trained with 'conv1,bn1,layer1,layer2.0': go on with that (--freeze), or begin a training from its weights alone (--init)"
 run --resume thawed --steps 0 --quiet
 prints ''
-cmp -s <(arrays frozen/last.safetensors) <(arrays thawed/last.safetensors) || complain "other weights than without the interruption"
+equal_in arrays frozen/last.safetensors thawed/last.safetensors || complain "other weights than without the interruption"
 run "${frozen[@]}" --init frozen/last.safetensors --freeze fc --quiet
 prints ''
 run "${frozen[@]}" --freeze conv9 --quiet

@@ -22,7 +22,7 @@ printed=$output
 for workers in 0 2; do
     run "${options[@]}" --workers $workers --out "$workers" --quiet
     succeeds
-    cmp -s <(arrays auto/last.safetensors) <(arrays "$workers/last.safetensors") || complain "expected the bits of --workers auto"
+    equal_in arrays auto/last.safetensors "$workers/last.safetensors" || complain "expected the bits of --workers auto"
     [[ $(tail -n 1 "$workers/log.jsonl") == *"\"workers\": $workers,"* ]] || complain "expected the number in the log"
     grep -q "\"workers\": $workers[,}]" "$workers/config.json" || complain "expected the number in config.json"
 done
@@ -41,7 +41,7 @@ run --resume parts --steps 12 --quiet
 succeeds
 run --resume parts --steps 0 --quiet
 succeeds
-cmp -s <(arrays auto/last.safetensors) <(arrays parts/last.safetensors) || complain "expected the bits of a training in one go"
+equal_in arrays auto/last.safetensors parts/last.safetensors || complain "expected the bits of a training in one go"
 
 run --data synthetic --workers many
 fails 2 "--workers: 'many' is not what it takes: give a whole number from 0 to 256, or auto"
