@@ -70,6 +70,19 @@ run eval run2 --mistakes mistakes.csv
 [[ $code == 0 && $(tail -n +2 mistakes.csv | wc -l) == 10 && $(grep -c '/1.png' mistakes.csv) == 2 ]] || complain "expected ten of one class, the second twice"
 ! grep -q '/0.png' mistakes.csv || complain "expected no corrupt image"
 
+# Of the six that are held out of twenty two may be corrupt, as of any twenty; not three.
+cp -r images damaged
+tried=0
+for image in $before; do
+    echo 'no image' >"damaged/$image"
+    run eval run --data folder:damaged
+    if ((++tried < 3)); then
+        [[ $code == 0 && $messages == *"$image"* ]] || complain "expected a word on $tried corrupt images, and no failure"
+    else
+        fails_like 1 '*with this, 3 of 6 images are corrupt, too many: repair or remove them'
+    fi
+done
+
 # ---- data show tells what training tells ---------------------------------------------------------
 
 run data show folder:images --side 64

@@ -203,8 +203,17 @@ size_t dv_loader_corrupt(const dv_loader *loader) {
 
 /* Images that may be corrupt: a hundredth; where that is less than a few, a few, as long as it is no more than a tenth.
  */
-static size_t most_corrupt(size_t images) {
+static size_t most_corrupt_of(size_t images) {
     return dv_larger(images / 100, dv_smaller(FEW_CORRUPT, images / 10));
+}
+
+/* Those that are held out are a few of one folder: of them as many may be corrupt as of the folder, but no more than
+ * half. */
+static size_t most_corrupt(const dv_prefetch_options *options) {
+    const dv_dataset_shape *shape = &options->data->shape;
+    if (options->loader.split != DV_TEST || shape->held_out == 0)
+        return most_corrupt_of(options->images);
+    return dv_smaller(most_corrupt_of(shape->images[DV_TRAIN] + shape->held_out), options->images / 2);
 }
 
 /* Notes a corrupt image the first time that it is met, and tells of it. */
@@ -216,7 +225,7 @@ static dv_status note_corrupt(dv_loader *loader, size_t index, const dv_error *d
     loader->corrupt++;
     if (loader->options.loader.corrupt != NULL)
         loader->options.loader.corrupt(loader->options.loader.context, damage->text);
-    if (loader->corrupt <= most_corrupt(loader->options.images))
+    if (loader->corrupt <= most_corrupt(&loader->options))
         return DV_OK;
     return dv_fail(error, DV_ERROR_FORMAT,
                    "%.140s; with this, %zu of %zu images are corrupt, too many: repair or remove them", damage->text,
