@@ -149,8 +149,12 @@ npy 1 "$(header '<f2' '2, 3, 4, 5')" 240 >half.npy
 run codec half.npy --out half_out.npy --method bits
 prints '*2 x 3 x 4 x 5, f16, nchw*'
 [[ $(head -c 128 half_out.npy | tr -d '\0') == *"'<f2'"*"(2, 3, 4, 5)"* && $(wc -c <half_out.npy) == 368 ]] || complain "not f16 any more"
-npy 2 "$(header '<f4' '2, 3')" 24 | "$DV_PROGRAM" codec /dev/stdin --json >piped 2>messages
-[[ $(<piped) == '{"elements": 6, '*'"snr_db": null, "lfc_energy": null}' ]] || complain "a pipe is read as a file is"
+if [[ -e /dev/stdin ]]; then
+    npy 2 "$(header '<f4' '2, 3')" 24 | "$DV_PROGRAM" codec /dev/stdin --json >piped 2>messages
+    [[ $(<piped) == '{"elements": 6, '*'"snr_db": null, "lfc_energy": null}' ]] || complain "a pipe is read as a file is"
+else
+    echo "left out: a pipe read as a file (there is no /proc, into which /dev/stdin points)"
+fi
 
 # ---- pictures --------------------------------------------------------------------------------
 
