@@ -8,6 +8,8 @@ for form in man bash zsh; do
     prints '*'
     echo "$output" >page.$form
 done
+run help --recipes
+prints '*resnet18_cifar10_short*'
 run help --pdf
 fails 2 "help: '--pdf': give a command, or --man, --bash or --zsh"
 
@@ -75,6 +77,7 @@ completes() {
     local offered
     offered=$(bash -c '
         source page.bash
+        division() { "$DV_PROGRAM" "$@"; }
         read -ra COMP_WORDS <<<"$1"
         [[ $1 != *" " ]] || COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -91,10 +94,31 @@ completes 'division data sh' 'show'
 completes 'division data show --spl' '--split'
 completes 'division data show --split ' 'train test'
 completes 'division eval ' ''
+completes 'division help pl' 'plan'
+completes 'division train resnet18' 'resnet18_cifar10 resnet18_cifar10_short'
+completes 'division plan --batch 8 resnet50_' 'resnet50_imagenet'
+completes 'division train --batch ' ''
 completes 'division eval runs/first --sp' '--split'
 if command -v zsh >/dev/null; then
     call="zsh -n"
     output=$(zsh -n page.zsh 2>&1) || complain "expected a good script"
+    # What it asks of zsh's own functions, which need a terminal.
+    asks() {
+        call="completion of '$1' by zsh"
+        output=$(zsh -fc '
+            words=(${(s: :)1}) CURRENT=$#words
+            _arguments() { print -rl -- "$@"; }
+            _describe() { print -rl -- $list; }
+            source ./page.zsh' zsh "$1" 2>&1)
+        [[ $output == *"$2"* ]] || complain "expected: $2"
+    }
+    asks 'division tr' 'help:explain a command'
+    asks 'division help pl' 'plan:'
+    asks 'division train x' '*:recipe or file: _alternative'
+    asks 'division train x' ']:N: '
+    asks 'division eval x' '*:file:_files'
+    asks 'division data sh' 'show:'
+    asks 'division data show x' '*:data:{ if compset'
 else
     echo "left out: the check of zsh's completion, which is not installed"
 fi

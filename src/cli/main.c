@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "live.h"
 #include "manual.h"
+#include "recipe.h"
 #include "start.h"
 
 #include <division/info.h>
@@ -54,12 +55,14 @@ static int is_either(const char *text, const char *one, const char *other) {
 }
 
 /* "division help" and "division help COMMAND [SUBCOMMAND]": calls the command with --help. "division help --man": see
- * manual.h. */
+ * manual.h; "--recipes": the names that completions offer. */
 static int help(int argc, char **argv) {
     enum { MOST_WORDS = 4 };
     char flag[] = "--help", *call[MOST_WORDS + 1];
     if (argc < 2 || is_either(argv[1], "--help", "-h"))
         return print_help();
+    if (strcmp(argv[1], "--recipes") == 0)
+        return cli_recipe_names();
     if (argv[1][0] == '-')
         return cli_manual(commands, argv[1]);
     int count = 0;

@@ -49,6 +49,19 @@ static const char *word_at(const dv_option *option, size_t index) {
     return NULL;
 }
 
+/* Whether an argument is a path, "FILE" or "RUN"; others, numbers most of them, nobody can guess. */
+static int is_path(const char *argument) {
+    static const char *const paths[] = {"FILE", "FOLDER", "DIR", "RUN"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(paths[i], argument) == 0)
+            return 1;
+    return 0;
+}
+
+static int takes_recipe(const cli_usage *usage) {
+    return usage->operands != NULL && strstr(usage->operands, "RECIPE") != NULL;
+}
+
 /* ---- the page -------------------------------------------------------------------------------- */
 
 /* Prints words so that roff takes them as they are. */
@@ -135,7 +148,7 @@ static void begin_bash(const cli_command *commands) {
            "# _division_words COMMAND [OPTION]: what can follow.\n_division_words() {\n    case $1 in\n    '') echo '");
     for (; commands->name != NULL; commands++)
         printf("%s ", commands->name);
-    printf("help' ;;\n");
+    printf("help' ;;\n    help) _division_words '' ;;\n");
 }
 
 static void put_bash_values(const cli_usage *usage) {
@@ -151,6 +164,8 @@ static void put_bash_values(const cli_usage *usage) {
 
 static void put_bash_command(const cli_usage *usage) {
     put_bash_values(usage);
+    if (takes_recipe(usage))
+        printf("    '%s RECIPE') \"${COMP_WORDS[0]}\" help --recipes 2>/dev/null ;;\n", usage->command);
     printf("    '%s') echo '", usage->command);
     for (const dv_option *option = usage->options; option->name != NULL; option++)
         printf("%s%s ", option->name[1] != '\0' ? "--" : "-", option->name);
@@ -175,7 +190,9 @@ static void end_bash(const cli_command *commands) {
            "    words=$(_division_words \"$command $before\")\n"
            "    if [[ $before != -* || -z $words ]]; then # not the value of an option that has names for them\n"
            "        words=$(_division_words \"$command\")\n"
-           "        [[ $word == -* || $words != -* ]] || words=\n"
+           "        # What is no option may be a recipe; else it is a file.\n"
+           "        [[ $word == -* || $words != -* ]] || words=$([[ $before == -* ]] || _division_words \"$command "
+           "RECIPE\")\n"
            "    fi\n"
            "    COMPREPLY=()\n"
            "    ! words=$(compgen -W \"$words\" -- \"$word\") || mapfile -t COMPREPLY <<<\"$words\"\n"
@@ -203,32 +220,49 @@ static void put_zsh_list(const cli_command *commands) {
         put_zsh(commands->help);
         printf("'\n");
     }
-    printf("        )\n        _describe command list\n");
+    printf("        )\n");
 }
 
 static void begin_zsh(const cli_command *commands) {
     printf("#compdef division\n# Made by 'division help --zsh' from the tables of options.\n\n"
            "local command=$words[2]\n[[ $command != (data|bench) ]] || command+=\" $words[3]\"\n"
-           "if ((CURRENT == 2)); then\n    command=\nfi\ncase $command in\n    '')\n");
+           "if ((CURRENT == 2)); then\n    command=\nfi\ncase $command in\n    ''|help)\n");
     put_zsh_list(commands);
-    printf("        ;;\n");
+    printf("        [[ -n $command ]] || list+=('help:explain a command')\n        ((CURRENT > 3)) || _describe "
+           "command list\n"
+           "        ;;\n");
+}
+
+/* What may stand behind "--data=": a kind, and a path after it. */
+static void put_zsh_data(void) {
+    printf("{ if compset -P \"*\\:\"; then _files; else compadd -S \"\" -- synthetic folder\\: cifar10\\: cifar100\\: "
+           "lmdb\\:; fi }");
+}
+
+static void put_zsh_argument(const dv_option *option) {
+    char argument[CLI_OPTION_TEXT];
+    cli_option_argument(option, argument);
+    printf(":");
+    put_zsh(argument);
+    printf(":");
+    for (size_t i = 0; word_at(option, i) != NULL; i++)
+        printf("%s%s", i > 0 ? " " : "(", word_at(option, i));
+    if (word_at(option, 0) != NULL)
+        printf(")");
+    else if (strcmp(argument, "DATA") == 0)
+        put_zsh_data();
+    else
+        printf(is_path(argument) ? "_files" : " ");
 }
 
 static void put_zsh_option(const dv_option *option) {
-    char argument[CLI_OPTION_TEXT];
     int is_short = option->name[1] == '\0';
     printf(" \\\n            '%s%s%s[", is_short ? "-" : "--", option->name,
            option->kind == DV_OPTION_FLAG || is_short ? "" : "=");
     put_zsh(option->help);
     printf("]");
-    if (option->kind != DV_OPTION_FLAG) {
-        printf(":");
-        put_zsh(cli_option_argument(option, argument));
-        printf(":");
-        for (size_t i = 0; word_at(option, i) != NULL; i++)
-            printf("%s%s", i > 0 ? " " : "(", word_at(option, i));
-        printf(word_at(option, 0) != NULL ? ")" : "_files");
-    }
+    if (option->kind != DV_OPTION_FLAG)
+        put_zsh_argument(option);
     printf("'");
 }
 
@@ -236,13 +270,23 @@ static void put_zsh_command(const cli_usage *usage) {
     printf("    '%s')\n        _arguments '--help[print what there is]'", usage->command);
     for (const dv_option *option = usage->options; option->name != NULL; option++)
         put_zsh_option(option);
-    printf(" \\\n            '*:file:_files'\n        ;;\n");
+    printf(" \\\n            ");
+    if (takes_recipe(usage))
+        printf("'*:recipe or file: _alternative \"recipes\\:recipe\\:($($words[1] help --recipes 2>/dev/null))\" "
+               "\"files\\:file\\:_files\"'");
+    else if (usage->operands != NULL && strcmp(usage->operands, "DATA") == 0) {
+        printf("'*:data:");
+        put_zsh_data();
+        printf("'");
+    } else
+        printf("'*:file:_files'");
+    printf("\n        ;;\n");
 }
 
 static void put_zsh_group(const cli_group *group) {
     printf("    '%s '*)\n        if ((CURRENT == 3)); then\n", group->name);
     put_zsh_list(group->commands);
-    printf("        fi\n        ;|\n");
+    printf("        _describe command list\n        fi\n        ;|\n");
 }
 
 static void end_zsh(const cli_command *commands) {

@@ -77,6 +77,15 @@ static void list_recipes(listing *list) {
     qsort(list->names, list->count, sizeof *list->names, compare_names);
 }
 
+int cli_recipe_names(void) {
+    static listing list;
+    list.count = 0;
+    list_recipes(&list);
+    for (size_t i = 0; i < list.count; i++)
+        printf("%s\n", list.names[i]);
+    return cli_finish();
+}
+
 /* Says what there is instead. */
 static int fail_missing(const char *name) {
     static listing list;

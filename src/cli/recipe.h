@@ -17,4 +17,7 @@
  * like the one that is not there. Returns CLI_CONTINUE or an exit code. */
 int cli_read_recipe(const char *name, dv_options *options);
 
+/* Prints the names of those that came with the program, one in each line. Returns an exit code. */
+int cli_recipe_names(void);
+
 #endif
