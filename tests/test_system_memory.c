@@ -152,8 +152,9 @@ static void test_available(void **state) {
 }
 
 static void test_peak(void **state) {
-    put(*state, "/proc/self/status", "Name:\tdivision\nVmPeak:\t 999 kB\nVmHWM:\t    321 kB\n");
+    put(*state, "/proc/self/status", "Name:\tdivision\nVmPeak:\t 999 kB\nVmHWM:\t    321 kB\nRssFile:\t    21 kB\n");
     assert_int_equal(dv_system_memory_peak(*state), 321 * 1024);
+    assert_int_equal(dv_system_memory_of_files(*state), 21 * 1024);
     assert_int_equal(nftw(*state, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
@@ -167,6 +168,7 @@ static void test_without_files(void **state) {
     assert_true(memory != MAP_FAILED);
     assert_in_range(dv_system_memory_peak(*state), (size_t)BYTES, (size_t)1 << 40);
     munmap(memory, BYTES);
+    assert_int_equal(dv_system_memory_of_files(*state), 0);
 }
 
 int main(void) {

@@ -31,6 +31,9 @@ holds some/where/run/log.jsonl "$line
 $line"
 holds some/where/run/config.json '{"model": "resnet20", "data": "synthetic:train=32,test=20", *"method": "division", *"precision": "f32", "batch": 8, *"epochs": 2, *"lr": 0.1, *"save-minutes": 10}'
 holds some/where/run/summary.json '{"model": "resnet20", *"method": "division", *"epochs": 2, "steps": 8, "stopped": false, *"planned_bytes": *, "peak_bytes": *}'
+if [[ $DV_PROGRAM != */emulated/* && -e /proc/self/status ]]; then
+    (($(field code_bytes some/where/run/summary.json) > 0)) || complain "expected code that ran first in the steps"
+fi
 run "${tiny[@]}" --out some/where/run
 fails 1 "some/where/run holds a run already: --resume it, --replace it, or choose another folder"
 # Twenty images in batches of eight: the last one has four.

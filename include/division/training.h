@@ -113,6 +113,10 @@ DV_API size_t dv_training_loading_bytes(const dv_training *training);
  * peak of a training is about this and what is planned. */
 DV_API size_t dv_training_program_bytes(const dv_training *training);
 
+/* Bytes of files that became resident after that: code that the steps were the first to run, most of it. 0 where the system
+ * does not tell. */
+DV_API size_t dv_training_code_bytes(const dv_training *training);
+
 #ifdef __cplusplus
 }
 #endif

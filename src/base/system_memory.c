@@ -195,3 +195,8 @@ size_t dv_system_memory_resident(const char *root) {
     size_t kilobytes = number_in(root, "/proc/self", "status", "VmRSS:");
     return kilobytes != SIZE_MAX ? kilobytes * 1024 : dv_system_memory_peak(root);
 }
+
+size_t dv_system_memory_of_files(const char *root) {
+    size_t kilobytes = number_in(root, "/proc/self", "status", "RssFile:");
+    return kilobytes != SIZE_MAX ? kilobytes * 1024 : 0;
+}

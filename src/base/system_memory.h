@@ -14,4 +14,8 @@ size_t dv_system_memory_peak(const char *root);
 /* The bytes that it has resident now. */
 size_t dv_system_memory_resident(const char *root);
 
+/* Those of them that are pages of files: code of the program and of libraries, and data that is mapped. 0 where the
+ * system does not tell. */
+size_t dv_system_memory_of_files(const char *root);
+
 #endif

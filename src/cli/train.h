@@ -54,6 +54,7 @@ void train_tell_difference(void *context, const char *text);
 typedef struct train_screen {
     int quiet, json; /* nothing; JSON lines instead of text */
     cli_live line;
+    size_t peak; /* the largest that was shown */
 } train_screen;
 
 train_screen train_screen_new(const train_settings *settings);

@@ -161,6 +161,13 @@ void train_screen_first_step(train_screen *screen, const dv_training *training) 
                   dv_training_options(training)->epochs, done + 1, (unsigned long long)state->steps_per_epoch);
 }
 
+/* The largest peak so far: the system counts roughly, and may tell less than it told before. */
+static size_t note_peak(train_screen *screen, size_t peak) {
+    if (peak > screen->peak)
+        screen->peak = peak;
+    return screen->peak;
+}
+
 void train_screen_step(train_screen *screen, const dv_train_progress *progress) {
     char left[CLI_LEFT_TEXT], peak[CLI_BYTES_TEXT];
     if (!cli_live_due(&screen->line))
@@ -168,7 +175,8 @@ void train_screen_step(train_screen *screen, const dv_train_progress *progress) 
     cli_live_draw(&screen->line, "epoch %zu/%zu  %s %zu/%zu  loss %.4f  top-1 %.2f %%  %.0f images/s%s  peak %s",
                   progress->epoch, progress->epochs, progress->testing ? "test" : "step", progress->step,
                   progress->steps, progress->loss, progress->top1, progress->images_per_second,
-                  cli_left_text(progress->seconds_left, left), cli_bytes_text((double)progress->peak_bytes, peak));
+                  cli_left_text(progress->seconds_left, left),
+                  cli_bytes_text((double)note_peak(screen, progress->peak_bytes), peak));
 }
 
 static void print_epoch(train_screen *screen, const dv_epoch_record *record, size_t epochs) {
@@ -178,7 +186,7 @@ static void print_epoch(train_screen *screen, const dv_epoch_record *record, siz
     if (record->tested)
         add(line, sizeof line, "  test loss %.4f  test top-1 %.2f %%", record->test_loss, record->test_top1);
     add(line, sizeof line, "  %.0f images/s  peak %s  %.1f s", record->images_per_second,
-        cli_bytes_text((double)record->peak_bytes, peak), record->seconds);
+        cli_bytes_text((double)note_peak(screen, record->peak_bytes), peak), record->seconds);
     if (record->spilled_bytes > 0)
         add(line, sizeof line, ", %.1f of them waiting for the file", record->waited_seconds);
     cli_live_print(&screen->line, "%s", line);
@@ -194,18 +202,26 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
     }
 }
 
-/* What the process took beyond the sum: program and libraries load code and allocate in the first steps. */
-static void print_beyond(train_screen *screen, size_t sum) {
-    size_t peak = dv_memory_peak();
-    char more[CLI_BYTES_TEXT];
-    if (peak > sum)
+/* What the process took beyond the sum: the system reads code when it runs first, and libraries allocate. */
+static void print_beyond(train_screen *screen, size_t peak, size_t sum, size_t code) {
+    size_t beyond = peak > sum ? peak - sum : 0;
+    char more[CLI_BYTES_TEXT], first[CLI_BYTES_TEXT], rest[CLI_BYTES_TEXT];
+    if (code > beyond)
+        code = beyond;
+    if (code > 0)
+        cli_live_print(&screen->line,
+                       "%s more than the sum: %s of code that ran first in the steps, %s that libraries took",
+                       cli_bytes_text((double)beyond, more), cli_bytes_text((double)code, first),
+                       cli_bytes_text((double)(beyond - code), rest));
+    else if (beyond > 0)
         cli_live_print(&screen->line, "%s more than the sum: what program and libraries took after that",
-                       cli_bytes_text((double)(peak - sum), more));
+                       cli_bytes_text((double)beyond, more));
 }
 
 void train_screen_end(train_screen *screen, const dv_training *training) {
     dv_plan_summary plan = dv_plan_totals(dv_training_plan(training));
     double best = dv_training_state(training)->best_top1;
+    size_t most = note_peak(screen, dv_memory_peak());
     size_t bytes = plan.planned + dv_training_loading_bytes(training), program = dv_training_program_bytes(training);
     char planned[CLI_BYTES_TEXT], activations[CLI_BYTES_TEXT], own[CLI_BYTES_TEXT], sum[CLI_BYTES_TEXT],
         peak[CLI_BYTES_TEXT];
@@ -217,6 +233,6 @@ void train_screen_end(train_screen *screen, const dv_training *training) {
     cli_live_print(&screen->line, "planned %s (activations %s) + program and libraries %s = %s; peak %s resident",
                    cli_bytes_text((double)bytes, planned), cli_bytes_text((double)plan.activations, activations),
                    cli_bytes_text((double)program, own), cli_bytes_text((double)(bytes + program), sum),
-                   cli_bytes_text((double)dv_memory_peak(), peak));
-    print_beyond(screen, bytes + program);
+                   cli_bytes_text((double)most, peak));
+    print_beyond(screen, most, bytes + program, dv_training_code_bytes(training));
 }

@@ -70,6 +70,7 @@ static dv_status make_run(dv_training *t, dv_error *error) {
     DV_TRY(choose_method(t, error));
     DV_TRY(dv_options_plan(&t->options, &t->shape, &t->graph, &t->plan, error));
     t->program_bytes = program_bytes(t);
+    t->file_bytes = dv_system_memory_of_files("");
     DV_TRY(tune(t, error));
     DV_TRY(dv_run_new(t->plan, t->options.seed, &t->run, error));
     if (t->callbacks.corrupt != NULL) {
@@ -258,4 +259,9 @@ size_t dv_training_loading_bytes(const dv_training *training) {
 
 size_t dv_training_program_bytes(const dv_training *training) {
     return training->program_bytes;
+}
+
+size_t dv_training_code_bytes(const dv_training *training) {
+    size_t now = dv_system_memory_of_files("");
+    return now > training->file_bytes ? now - training->file_bytes : 0;
 }

@@ -24,6 +24,7 @@ struct dv_training {
     dv_tune_result tuned;
     size_t loading_bytes;
     size_t program_bytes; /* resident before the plan's memory was mapped */
+    size_t file_bytes;    /* those of them that are pages of files */
     dv_chosen chosen;     /* by memory; zeros: nothing was */
     bool resumed;         /* from a checkpoint */
     bool configured;      /* config.json is written */

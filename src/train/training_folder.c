@@ -106,6 +106,7 @@ static void describe(const dv_training *t, dv_json *json) {
     dv_json_unsigned(json, "loader_bytes", t->loading_bytes);
     dv_json_unsigned(json, "planned_bytes", plan.planned + t->loading_bytes);
     dv_json_unsigned(json, "program_bytes", t->program_bytes);
+    dv_json_unsigned(json, "code_bytes", dv_training_code_bytes(t));
     dv_json_unsigned(json, "peak_bytes", dv_memory_peak());
 }
 
