@@ -66,6 +66,8 @@ if command -v man >/dev/null; then
     output='' code=$?
     [[ -z $messages ]] || complain "expected no warnings"
     grep -q -- '--find-lr' page.txt || complain "expected a page with --find-lr"
+    wide=$(MANWIDTH=80 man -E UTF-8 -l page.man | awk '{ gsub(/[^ -~]+/, "x") } length($0) > 80')
+    [[ -z $wide ]] || complain "expected no lines wider than 80 columns: $wide"
 else
     echo "left out: the check of the page by man, which is not installed"
 fi

@@ -115,6 +115,40 @@ static void put_page_option(const dv_option *option) {
     printf("\n");
 }
 
+/* Prints a line of details, folded below its own indentation: roff leaves lines of a block as long as they are. */
+static void put_page_line(const char *line, size_t length) {
+    enum { COLUMNS = 72, FOLDED = 2 };
+    char text[COLUMNS + 1];
+    int indentation = (int)strspn(line, " ");
+    for (int hanging = 0; length > 0;) {
+        size_t room = COLUMNS - (size_t)hanging, shown = length;
+        for (size_t i = room; length > room && i > (size_t)indentation && shown == length; i--)
+            if (line[i] == ' ')
+                shown = i;
+        if (shown > room)
+            shown = room;
+        snprintf(text, sizeof text, "%.*s", (int)shown, line);
+        printf("%*s", hanging, "");
+        put_roff(text);
+        printf("\n");
+        line += shown;
+        length -= shown;
+        for (; length > 0 && *line == ' '; line++)
+            length--;
+        hanging = indentation + FOLDED < COLUMNS / 2 ? indentation + FOLDED : FOLDED;
+    }
+}
+
+static void put_page_details(const char *details) {
+    for (const char *end; (end = strchr(details, '\n')) != NULL; details = end + 1)
+        if (end == details)
+            printf("\n");
+        else
+            put_page_line(details, (size_t)(end - details));
+    if (*details != '\0')
+        put_page_line(details, strlen(details));
+}
+
 static void put_page_command(const cli_usage *usage) {
     printf(".SS division %s", usage->command);
     if (usage->operands != NULL) {
@@ -128,7 +162,7 @@ static void put_page_command(const cli_usage *usage) {
     if (usage->details == NULL)
         return;
     printf(".PP\n.nf\n");
-    put_roff(usage->details);
+    put_page_details(usage->details);
     printf(".fi\n");
 }
 
