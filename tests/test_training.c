@@ -249,6 +249,13 @@ static void finds_a_rate(void **state) {
     assert_ok(dv_training_new(&options, NULL, DV_FOLDER_NEW, &callbacks, &training, &error));
     assert_ok(dv_training_find_rate(training, &search, points, &found, &error));
     assert_true(found.stopped && found.points == 5 && isnan(found.suggested));
+    dv_training_free(training);
+    /* Rates that change nothing: that batches differ is no fall. */
+    search = (dv_rate_search){.steps = 60, .first = 1e-12, .last = 1e-11};
+    t = (told){.stop_after = 0};
+    assert_ok(dv_training_new(&options, NULL, DV_FOLDER_NEW, &callbacks, &training, &error));
+    assert_ok(dv_training_find_rate(training, &search, points, &found, &error));
+    assert_true(found.points == 60 && isnan(found.suggested));
     search.last = search.first;
     assert_fails(dv_training_find_rate(training, &search, points, &found, &error), DV_ERROR_OPTION, "they must rise");
     search.steps = 9;

@@ -79,7 +79,7 @@ typedef struct dv_rate_point {
 typedef struct dv_rate_found {
     size_t points;    /* steps done: the search ends where losses are four times the lowest, or not finite */
     double lowest;    /* rate at which the smoothed loss was lowest */
-    double suggested; /* a tenth of it; NaN: the loss did not fall at any rate */
+    double suggested; /* a tenth of it; NaN: the loss did not fall at any rate by more than chance */
     int at_end;       /* the loss was lowest at the last rate that was tried: larger ones may be better */
     int stopped;      /* because of `stop` */
 } dv_rate_found;
@@ -113,8 +113,8 @@ DV_API size_t dv_training_loading_bytes(const dv_training *training);
  * peak of a training is about this and what is planned. */
 DV_API size_t dv_training_program_bytes(const dv_training *training);
 
-/* Bytes of files that became resident after that: code that the steps were the first to run, most of it. 0 where the system
- * does not tell. */
+/* Bytes of files that became resident after that: code that the steps were the first to run, most of it. 0 where the
+ * system does not tell. */
 DV_API size_t dv_training_code_bytes(const dv_training *training);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
  * its own, stopped before any test. */
 #include "train/training.h"
 
+#include "base/sizes.h"
 #include "base/status.h"
 
 #include <math.h>
@@ -11,7 +12,12 @@
 #define SMOOTHING 0.95
 #define TOO_HIGH 4.0
 
-enum { FEWEST_POINTS = 10, MOST_STEPS = 10000 };
+/* A fall is more than so many standard errors of the first average. */
+#define SURE 2.0
+
+/* The first losses, of rates that change nothing yet, say where it begins and how much chance is in them: as many as
+ * the average is over, a fifth of a short search. */
+enum { FEWEST_POINTS = 10, MOST_STEPS = 10000, MOST_FIRST = 20, FIRST_SHARE = 5 };
 
 typedef struct search {
     const dv_training *training;
@@ -19,7 +25,7 @@ typedef struct search {
     dv_train_state state;
     dv_rate_point *points;
     dv_rate_found *found;
-    double average, least; /* of losses, not yet corrected for its start; the lowest that was */
+    double average, least; /* of losses, not yet corrected for its start; the lowest that was behind the first ones */
     double loss;           /* sums of the epoch under way, before the last step */
     uint64_t images;
     volatile sig_atomic_t stop;
@@ -50,6 +56,10 @@ static bool is_asked_to_stop(const search *s) {
     return stop != NULL && *stop != 0;
 }
 
+static size_t first_points(const search *s) {
+    return dv_smaller(MOST_FIRST, dv_larger(FEWEST_POINTS, s->options->steps / FIRST_SHARE));
+}
+
 /* The loss is of the weights before the step, and so of the rates before its own. */
 static void add_point(search *s, double rate) {
     dv_rate_found *found = s->found;
@@ -58,7 +68,7 @@ static void add_point(search *s, double rate) {
     point->loss = last_loss(s);
     s->average = SMOOTHING * s->average + (1 - SMOOTHING) * point->loss;
     point->smoothed = s->average / (1 - pow(SMOOTHING, (double)found->points));
-    if (found->points == 1 || point->smoothed < s->least) {
+    if (found->points <= first_points(s) || point->smoothed < s->least) {
         s->least = point->smoothed;
         found->lowest = rate;
     }
@@ -82,10 +92,21 @@ static void after_step(void *context, const dv_train_progress *progress) {
               (found->points >= FEWEST_POINTS && point->smoothed > TOO_HIGH * s->least);
 }
 
-/* The lowest loss must be below that of the start, where rates change nothing yet. */
+/* What the first losses have to fall by, so that it is no chance: batches differ. */
+static double least_fall(const search *s, size_t count) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += s->points[i].loss;
+    for (size_t i = 0; i < count; i++)
+        squares += (s->points[i].loss - sum / (double)count) * (s->points[i].loss - sum / (double)count);
+    return SURE * sqrt(squares / (double)(count - 1) / (double)count);
+}
+
+/* The lowest loss must be below that of the start. */
 static void conclude(search *s) {
     dv_rate_found *found = s->found;
-    bool fell = found->points >= FEWEST_POINTS && s->least < s->points[FEWEST_POINTS - 1].smoothed;
+    size_t first = first_points(s);
+    bool fell = found->points > first && s->least < s->points[first - 1].smoothed - least_fall(s, first);
     found->suggested = fell ? found->lowest / 10 : NAN;
     found->at_end = fell && found->lowest == s->options->last;
 }
