@@ -246,12 +246,19 @@ INLINE void lean_levels(const dv_tile *tile, const dv_lean_record *record, size_
     }
 }
 
-/* The blocks that a window has from `block` on. */
+/* How many blocks of a band runs take together: with few channels as many as a run has room for. */
+INLINE size_t lean_blocks_together(const dv_tile *tile) {
+    size_t most = DV_RUN / tile->channels / tile->edges[2];
+    return tile->channels < DV_SHORT && tile->channels == tile->pixel_stride && most > 1 ? most : 1;
+}
+
+/* The blocks that a window has from `block` on, those together that runs take together. */
 INLINE void lean_window_move(const dv_tile *tile, size_t block, lean_window *seen) {
-    size_t across = tile->blocks[2], x = block % across;
+    size_t across = tile->blocks[2], x = block % across, together = lean_blocks_together(tile);
     seen->times = repetitions(tile->channels, tile->edges[2]);
     seen->first = block;
-    seen->end = block + least(DV_LEAN_WINDOW / (tile->channels * seen->times), across - x);
+    size_t room = DV_LEAN_WINDOW / (tile->channels * seen->times);
+    seen->end = block + least(room - room % together, across - x);
 }
 
 /* Where a block's offsets and scales begin. */
@@ -321,7 +328,7 @@ static void lean_encode_codes(const dv_tile *tile, const void *src, const void *
     behind.next = 0;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
+    pixel_run now = pixel_run_first(tile, most, lean_blocks_together(tile));
     do {
         if (now.block < seen.first || now.block >= seen.end)
             lean_window_encode(tile, src, gate, now.block, record, blocks, &seen);
@@ -382,9 +389,9 @@ static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record,
     seen.first = seen.end = 0;
     if (tile->masked)
         bf16_to_f32(record->outside, channels, outside);
-    repeat(outside, tile->masked ? channels : 0, repetitions(channels, tile->edges[2]));
+    repeat(outside, tile->masked ? channels : 0, repetitions(channels, tile->edges[2] * lean_blocks_together(tile)));
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
+    pixel_run now = pixel_run_first(tile, most, lean_blocks_together(tile));
     do {
         if (now.block < seen.first || now.block >= seen.end)
             lean_window_decode(tile, now.block, record, &seen);

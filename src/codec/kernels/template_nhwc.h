@@ -128,12 +128,13 @@ INLINE const uint16_t *nhwc_averages(const dv_tile *tile, const void *src, const
     return seen->averages + (block - seen->first) * tile->channels;
 }
 
-/* A run of pixels in the second pass: a part of a row that lies in one block. With few channels its
- * pixels are repeated into one row of the run, else each pixel is a row. */
+/* A run of pixels in the second pass: a part of a row that lies in one block, or in some that follow each other. With
+ * few channels its pixels are repeated into one row of the run, else each pixel is a row. */
 typedef struct pixel_run {
+    size_t blocks;      /* taken together, of a row of blocks */
     size_t x, y, z;     /* where it starts */
     size_t pixel;       /* the same, in pixels from the tile's first */
-    size_t left;        /* pixels of the block's row from here on */
+    size_t left;        /* pixels of the blocks' row from here on */
     size_t band, block; /* the first block of its row of blocks, and its own */
     size_t pixels;      /* of the run */
     size_t rows, width; /* the same, as rows of elements */
@@ -147,8 +148,8 @@ INLINE void pixel_run_measure(const dv_tile *tile, pixel_run *now, size_t most) 
     now->width = tile->channels * together;
 }
 
-static pixel_run pixel_run_first(const dv_tile *tile, size_t most) {
-    pixel_run first = {.left = tile->edges[2]};
+static pixel_run pixel_run_first(const dv_tile *tile, size_t most, size_t blocks) {
+    pixel_run first = {.blocks = blocks, .left = least(blocks * tile->edges[2], tile->sides[2])};
     pixel_run_measure(tile, &first, most);
     return first;
 }
@@ -181,11 +182,11 @@ INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now, size_t most) {
     if (now->x == tile->sides[2])
         pixel_run_next_row(tile, now);
     else if (now->left == 0)
-        now->block++;
+        now->block += now->blocks;
     if (now->z == tile->sides[0])
         return false;
     if (now->left == 0)
-        now->left = least(tile->edges[2], tile->sides[2] - now->x);
+        now->left = least(now->blocks * tile->edges[2], tile->sides[2] - now->x);
     pixel_run_measure(tile, now, most);
     return true;
 }
@@ -222,7 +223,7 @@ static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_re
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
+    pixel_run now = pixel_run_first(tile, most, 1);
     do {
         bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
         repeat(low, channels, now.rows == 1 ? now.pixels : 1);
@@ -242,7 +243,7 @@ static void nhwc_quantize_pairs(const dv_tile *tile, const void *src, const dv_t
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / tile->channels;
-    pixel_run now = pixel_run_first(tile, most);
+    pixel_run now = pixel_run_first(tile, most, 1);
     do {
         halve_averages(nhwc_averages(tile, src, record, now.block, &seen), half, now.rows == 1 ? now.pixels : 1, &low);
         const void *x = pixel_run_at(tile, src, &now);
@@ -342,7 +343,7 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
     unpacker u;
     unpacker_begin(&u, tile, key, tile->hfc ? record->codes : NULL);
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most);
+    pixel_run now = pixel_run_first(tile, most, 1);
     do {
         add_averages(tile->lfc ? record->averages + now.block * channels : NULL, minimum, channels, base);
         repeat(base, channels, now.rows == 1 ? now.pixels : 1);

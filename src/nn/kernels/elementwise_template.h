@@ -349,13 +349,13 @@ static void normalize_backward(const dv_span *span, const void *diff, const uint
         const float *dz = load_diff(span, &now, diff, mask, buffer);
         dv_normalize_diff here = {by->mean + now.channel, by->scale + now.channel, by->slope + now.channel,
                                   by->offset + now.channel};
-        void *to = at_in(span->type, passed, now.first);
-        if (passed && dx == diff) /* dz may be what is overwritten next */
+        void *to = passed ? at_in(span->type, passed, now.first) : NULL;
+        if (to && dx == diff) /* dz may be what is overwritten next */
             scaled(span->type, dz, 1, now.count, accumulate_passed, to);
         if (dx)
             backward_chunk(span->type, at(span->type, x, now.first), dz, now.count, &here, accumulate_dx,
                            at_in(span->type, dx, now.first));
-        if (passed && dx != diff) /* it may be added to dx */
+        if (to && dx != diff) /* it may be added to dx */
             scaled(span->type, dz, 1, now.count, accumulate_passed, to);
     }
 }
