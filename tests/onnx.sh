@@ -13,6 +13,7 @@ repeats 'folded.onnx: resnet20, 10 classes, images of 3 x 16 x 16, batch norms f
 for word in images logits Conv Gemm conv1.weight class_names 'striped disc' normalise; do
     grep -qa "$word" model.onnx || complain "expected $word in the file"
 done
+! grep -qa 'synthetic:' model.onnx || complain "expected nothing of where the images were"
 run run/last.safetensors weights.safetensors
 repeats 'weights.safetensors: resnet20, 10 classes, images of 3 x 16 x 16'
 ! grep -qa 'optimizer\.\|average\.' weights.safetensors || complain "expected weights alone"

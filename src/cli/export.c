@@ -22,6 +22,7 @@ typedef struct exported {
     dv_predictor *predictor;
     dv_note notes[MOST_NOTES];
     size_t note_count;
+    const char *data; /* what it was trained with; may be NULL */
     char classes[24], side[24];
 } exported;
 
@@ -34,7 +35,7 @@ static void add_note(exported *e, const char *name, const char *value) {
 
 /* What the file says of itself and of its images goes along; what the call says goes over it. */
 static void fill_notes(exported *e, const dv_checkpoint *checkpoint) {
-    static const char *const kept[] = {"resize", "normalise", "class_names", "data", "epochs"};
+    static const char *const kept[] = {"resize", "normalise", "class_names", "epochs"};
     dv_predictor_description d = dv_predictor_describe(e->predictor);
     snprintf(e->classes, sizeof e->classes, "%zu", d.classes);
     snprintf(e->side, sizeof e->side, "%zu", d.side);
@@ -44,11 +45,12 @@ static void fill_notes(exported *e, const dv_checkpoint *checkpoint) {
     add_note(e, "precision", dv_type_name(d.precision));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         add_note(e, kept[i], dv_checkpoint_note(checkpoint, kept[i]));
+    e->data = dv_checkpoint_note(checkpoint, "data");
 }
 
 /* ---- forms --------------------------------------------------------------------------------- */
 
-static dv_status write_onnx(const exported *e, dv_error *error) {
+static dv_status write_onnx(exported *e, dv_error *error) {
     dv_onnx_options options = dv_onnx_options_default();
     options.fold = e->chosen->fold;
     options.name = dv_predictor_describe(e->predictor).model;
@@ -57,7 +59,9 @@ static dv_status write_onnx(const exported *e, dv_error *error) {
     return dv_onnx_write(e->chosen->to, dv_predictor_run(e->predictor), &options, error);
 }
 
-static dv_status write_safetensors(const exported *e, dv_error *error) {
+/* With the place of the data, which division eval looks for. ONNX files are for others, who need not know it. */
+static dv_status write_safetensors(exported *e, dv_error *error) {
+    add_note(e, "data", e->data);
     const dv_checkpoint_content content = {
         .run = dv_predictor_run(e->predictor), .notes = e->notes, .note_count = e->note_count};
     if (e->chosen->fold)
@@ -67,10 +71,10 @@ static dv_status write_safetensors(const exported *e, dv_error *error) {
 
 static const struct {
     const char *ending;
-    dv_status (*write)(const exported *e, dv_error *error);
+    dv_status (*write)(exported *e, dv_error *error);
 } forms[] = {{".onnx", write_onnx}, {".safetensors", write_safetensors}};
 
-static dv_status write_form(const exported *e, dv_error *error) {
+static dv_status write_form(exported *e, dv_error *error) {
     const char *ending = strrchr(e->chosen->to, '.');
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (ending != NULL && strcmp(ending, forms[i].ending) == 0)
