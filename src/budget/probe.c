@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_BATCHES = 6, MOST_BATCHES = 64, GROUPS = 10, DRAWS = 2 };
+enum { USUAL_BATCHES = 12, MOST_BATCHES = 64, GROUPS = 10, DRAWS = 2 };
 
 static const char ALMOST_EXACT = 'h';
 
@@ -71,16 +71,17 @@ dv_status dv_profile_flat(dv_graph *graph, dv_profile **profile, dv_error *error
 
 /* ---- exact gradients --------------------------------------------------------------------------- */
 
-/* The variance over batches, from all pairs of neighbours: half the squared distance. */
+/* The variance over batches, from all pairs of them: half of the mean squared distance. */
 static dv_status take_references(search *s, dv_probe_run *run, dv_error *error) {
     s->sample_count = run->sample_count;
     s->references = calloc(s->batches * (s->sample_count + 1), sizeof *s->references);
     if (!s->references)
         return dv_fail(error, DV_ERROR_MEMORY, "probe: no memory");
+    double pairs = (double)(s->batches * (s->batches - 1)) / 2;
     for (size_t b = 0; b < s->batches; b++) {
         DV_TRY(dv_probe_step(run, s->probe, b, s->draw++, error));
-        if (b > 0)
-            s->unit += dv_probe_distance(run, s->references + (b - 1) * s->sample_count) / 2 / (double)(s->batches - 1);
+        for (size_t other = 0; other < b; other++)
+            s->unit += dv_probe_distance(run, s->references + other * s->sample_count) / 2 / pairs;
         memcpy(s->references + b * s->sample_count, run->sample, s->sample_count * sizeof *run->sample);
     }
     return DV_OK;

@@ -21,7 +21,8 @@
 
 enum { KERNEL = 3, TILE = 4, ROWS = DV_WINOGRAD_ROWS, PANEL = DV_WINOGRAD_PANEL };
 enum { SIDE = DV_WINOGRAD_SIDE, WEIGHTS_POINTS = SIDE * SIDE };
-enum { WEIGHTS_BYTES = 10 << 20, CHUNK_BYTES = 256 << 10, PARTS_BYTES = 5 << 20, MOST_PARTS = 4 };
+enum { WEIGHTS_BYTES = 10 << 20, CHUNK_BYTES = 256 << 10, MOST_CHUNK_BYTES = 4 << 20, PARTS_BYTES = 5 << 20 };
+enum { FEW_TILES = 24, MANY_TILES = 96, MOST_PARTS = 4 };
 
 /* One end of the convolution. */
 typedef struct winograd_map {
@@ -435,15 +436,23 @@ static size_t choose_block(const winograd_pass *made) {
     return dv_smaller(fitting ? fitting : PANEL, round_up(made->to.channels, PANEL));
 }
 
+/* The most tiles that are worth their memory, of which each thread may have a chunk. */
+static size_t most_tiles(const winograd_pass *made, size_t tile_bytes) {
+    bool gradient = made->pass.kind == DV_PASS_BACKWARD_WEIGHTS;
+    size_t least = gradient ? 2 * FEW_TILES : FEW_TILES, sharers = gradient ? 1 : (size_t)made->pass.threads;
+    size_t share = round_up(dv_divide_up(made->tiles, sharers), ROWS);
+    return dv_smaller(share, dv_larger(MOST_CHUNK_BYTES / tile_bytes / ROWS * ROWS, least));
+}
+
 /* Tiles whose points fit in a core's cache. More where the weights' points do not, so that they are read less often:
  * of a gradient they are written as well. Fewer where there would not be a chunk for each thread. */
 static size_t choose_chunk(const winograd_pass *made) {
     bool gradient = made->pass.kind == DV_PASS_BACKWARD_WEIGHTS;
     size_t tile_bytes = made->points * (made->from_row + made->block) * sizeof(float);
     size_t weights_bytes = WEIGHTS_POINTS * made->weights_stride * sizeof(float);
-    size_t least = gradient || weights_bytes > 4 << 20 ? 96 : 24, chunk = CHUNK_BYTES / tile_bytes / ROWS * ROWS;
-    size_t sharers = gradient ? 1 : (size_t)made->pass.threads;
-    return dv_smaller(chunk > least ? chunk : least, round_up(dv_divide_up(made->tiles, sharers), ROWS));
+    size_t least = gradient || weights_bytes > 4 << 20 ? MANY_TILES : FEW_TILES;
+    size_t chunk = CHUNK_BYTES / tile_bytes / ROWS * ROWS;
+    return dv_smaller(dv_larger(chunk, least), most_tiles(made, tile_bytes));
 }
 
 /* Parts of a gradient's tiles, as many as take little workspace: alike, and of about a chunk at least. */

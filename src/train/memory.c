@@ -74,7 +74,7 @@ dv_status dv_options_memory(const dv_options *options, size_t *bytes, dv_error *
 /* ---- the probe --------------------------------------------------------------------------------- */
 
 /* Images of a probe: fewer of large ones. Statistics of a norm's batch want a few. */
-enum { LARGE_SIDE = 112, LARGE_IMAGES = 4, SMALL_IMAGES = 16, FEWEST_IMAGES = 2, PROBE_BATCHES = 6 };
+enum { LARGE_SIDE = 112, LARGE_IMAGES = 4, SMALL_IMAGES = 16, FEWEST_IMAGES = 2, PROBE_BATCHES = 12 };
 
 /* Where a probe's images and weights come from. */
 typedef struct source {
