@@ -1,7 +1,8 @@
-/* Downloads through libcurl; where the program was built without it, says so. */
+/* Downloads through libcurl, which is opened for it; where the program was built without it, says so. */
 #include "download.h"
 
 #include "cli.h"
+#include "late.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +11,27 @@
 
 #ifdef DV_CURL
 
+/* Checks of types that call functions by name would link them. */
+#define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+
+static struct {
+    __typeof__(curl_global_init) *global_init;
+    __typeof__(curl_global_cleanup) *global_cleanup;
+    __typeof__(curl_easy_init) *init;
+    __typeof__(curl_easy_cleanup) *cleanup;
+    __typeof__(curl_easy_setopt) *set;
+    __typeof__(curl_easy_getinfo) *get;
+    __typeof__(curl_easy_perform) *perform;
+    __typeof__(curl_easy_strerror) *text;
+} curl;
+
+static const late_function functions[] = {
+    {"curl_global_init", &curl.global_init}, {"curl_global_cleanup", &curl.global_cleanup},
+    {"curl_easy_init", &curl.init},          {"curl_easy_cleanup", &curl.cleanup},
+    {"curl_easy_setopt", &curl.set},         {"curl_easy_getinfo", &curl.get},
+    {"curl_easy_perform", &curl.perform},    {"curl_easy_strerror", &curl.text},
+};
 
 enum { STALLED_SECONDS = 60, CONNECT_SECONDS = 30, MOST_REDIRECTIONS = 20 };
 
@@ -18,7 +39,7 @@ enum { STALLED_SECONDS = 60, CONNECT_SECONDS = 30, MOST_REDIRECTIONS = 20 };
 enum { REQUEST_WRONG = 400, REQUEST_TIMEOUT = 408, NOTHING_LEFT = 416, TOO_MANY_REQUESTS = 429, SERVER_TROUBLE = 500 };
 
 typedef struct transfer {
-    CURL *curl;
+    CURL *handle;
     const char *url, *path;
     FILE *stream;
     curl_off_t before; /* bytes that were there */
@@ -34,7 +55,7 @@ static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t unus
     (void)unused_2;
     if (total <= 0 || !cli_live_due(t->line))
         return 0;
-    curl_easy_getinfo(t->curl, CURLINFO_SPEED_DOWNLOAD_T, &speed);
+    curl.get(t->handle, CURLINFO_SPEED_DOWNLOAD_T, &speed);
     cli_live_draw(t->line, "%s of %s  %s/s%s", cli_bytes_text((double)(t->before + now), done),
                   cli_bytes_text((double)(t->before + total), all), cli_bytes_text((double)speed, rate),
                   cli_left_text(speed > 0 ? (double)(total - now) / (double)speed : NAN, left));
@@ -42,20 +63,20 @@ static int show(void *context, curl_off_t total, curl_off_t now, curl_off_t unus
 }
 
 static void set_options(transfer *t) {
-    curl_easy_setopt(t->curl, CURLOPT_URL, t->url);
-    curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, t->stream);
-    curl_easy_setopt(t->curl, CURLOPT_ERRORBUFFER, t->message);
-    curl_easy_setopt(t->curl, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(t->curl, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(t->curl, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTIONS);
-    curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
-    curl_easy_setopt(t->curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(t->curl, CURLOPT_XFERINFOFUNCTION, show);
-    curl_easy_setopt(t->curl, CURLOPT_XFERINFODATA, t);
-    curl_easy_setopt(t->curl, CURLOPT_RESUME_FROM_LARGE, t->before);
+    curl.set(t->handle, CURLOPT_URL, t->url);
+    curl.set(t->handle, CURLOPT_WRITEDATA, t->stream);
+    curl.set(t->handle, CURLOPT_ERRORBUFFER, t->message);
+    curl.set(t->handle, CURLOPT_FAILONERROR, 1L);
+    curl.set(t->handle, CURLOPT_FOLLOWLOCATION, 1L);
+    curl.set(t->handle, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTIONS);
+    curl.set(t->handle, CURLOPT_NOSIGNAL, 1L);
+    curl.set(t->handle, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl.set(t->handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl.set(t->handle, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
+    curl.set(t->handle, CURLOPT_NOPROGRESS, 0L);
+    curl.set(t->handle, CURLOPT_XFERINFOFUNCTION, show);
+    curl.set(t->handle, CURLOPT_XFERINFODATA, t);
+    curl.set(t->handle, CURLOPT_RESUME_FROM_LARGE, t->before);
 }
 
 /* One attempt, behind what is there or, with mode "wb", from the beginning. */
@@ -69,10 +90,10 @@ static CURLcode attempt(transfer *t, const char *mode, long *answer, int *write_
     t->before = before > 0 ? (curl_off_t)before : 0;
     set_options(t);
     errno = 0;
-    CURLcode code = curl_easy_perform(t->curl);
+    CURLcode code = curl.perform(t->handle);
     if (code == CURLE_WRITE_ERROR)
         *write_error = errno;
-    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, answer);
+    curl.get(t->handle, CURLINFO_RESPONSE_CODE, answer);
     if (fclose(t->stream) != 0 && code == CURLE_OK) {
         *write_error = errno;
         code = CURLE_WRITE_ERROR;
@@ -125,17 +146,19 @@ static dv_status transfer_all(transfer *t, dv_error *error) {
         return cli_error(error, DV_ERROR_IO, "could not write %.120s: %s: make room, or choose another place", t->path,
                          write_error != 0 ? strerror(write_error) : "it failed");
     return cli_error(error, DV_ERROR_IO, "could not download %.90s: %.70s: %s", t->url,
-                     t->message[0] != '\0' ? t->message : curl_easy_strerror(code), advice(code, answer));
+                     t->message[0] != '\0' ? t->message : curl.text(code), advice(code, answer));
 }
 
 dv_status download(const char *url, const char *path, cli_live *line, dv_error *error) {
     transfer t = {.url = url, .path = path, .line = line};
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    t.curl = curl_easy_init();
-    dv_status status =
-        t.curl != NULL ? transfer_all(&t, error) : cli_error(error, DV_ERROR_MEMORY, "no memory for a download");
-    curl_easy_cleanup(t.curl);
-    curl_global_cleanup();
+    dv_status status = late_open(DV_CURL, functions, sizeof functions / sizeof *functions, error);
+    if (status != DV_OK)
+        return status;
+    curl.global_init(CURL_GLOBAL_DEFAULT);
+    t.handle = curl.init();
+    status = t.handle != NULL ? transfer_all(&t, error) : cli_error(error, DV_ERROR_MEMORY, "no memory for a download");
+    curl.cleanup(t.handle);
+    curl.global_cleanup();
     cli_live_wipe(line);
     return status;
 }

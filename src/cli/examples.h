@@ -4,7 +4,7 @@
 
 #include <division/graph.h>
 
-enum { CLI_EXAMPLES = 8 };
+enum { CLI_EXAMPLES = 4 };
 
 typedef struct cli_examples {
     char *at[CLI_EXAMPLES]; /* images as the run takes them; owned */
