@@ -76,13 +76,18 @@ static dv_choice *choice_of(const dv_graph *graph, size_t layer, int index, size
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static bool takes_more(const dv_choice *choice) {
-    return choice->bytes[choice->maker] > choice->bytes[choice->expected];
+/* How a choice is gone back on: to the fastest maker with no more bytes than the expected one, and where that does not
+ * do, to the expected one. A layer's passes share workspace and not packed weights, so that a maker with fewer bytes of
+ * its own can be one with which the layer takes more. */
+typedef enum retreat { TO_FEWER_BYTES, TO_EXPECTED } retreat;
+
+static bool can_retreat(const dv_choice *choice, retreat how) {
+    return how == TO_EXPECTED ? choice->maker != choice->expected
+                              : choice->bytes[choice->maker] > choice->bytes[choice->expected];
 }
 
-/* Of what needs no more memory than the expected maker does, the fastest. */
-static void economise(dv_choice *choice) {
-    choice->maker = dv_choice_fastest(choice, choice->bytes[choice->expected]);
+static void economise(dv_choice *choice, retreat how) {
+    choice->maker = how == TO_EXPECTED ? choice->expected : dv_choice_fastest(choice, choice->bytes[choice->expected]);
 }
 
 /* Bytes that are alive at a moment of which one lies above `most`; 0 if none does. */
@@ -99,10 +104,10 @@ static size_t bytes_of_high(const dv_plan *plan, int at, size_t most) {
     return high ? bytes : 0;
 }
 
-/* ... at the moments at which a pass of a layer runs, if it takes more than the expected one. */
-static size_t bytes_of_pass(const dv_plan *plan, size_t layer, const dv_choice *choice, size_t most) {
+/* ... at the moments at which a pass of a layer runs, if its choice can be gone back on. */
+static size_t bytes_of_pass(const dv_plan *plan, size_t layer, const dv_choice *choice, retreat how, size_t most) {
     const dv_layer_plan *at = &plan->layers[layer];
-    if (!takes_more(choice))
+    if (!can_retreat(choice, how))
         return 0;
     if (!dv_pass_is_forward(choice->kind))
         return bytes_of_high(plan, at->backward_at, most);
@@ -112,7 +117,7 @@ static size_t bytes_of_pass(const dv_plan *plan, size_t layer, const dv_choice *
 
 /* Gives a pass of a layer a choice of its own, and economises there: other layers of the same shape, which work while
  * there is room, stay as fast as they are. */
-static dv_status economise_here(dv_graph *graph, size_t layer, dv_choice *choice, dv_error *error) {
+static dv_status economise_here(dv_graph *graph, size_t layer, dv_choice *choice, retreat how, dv_error *error) {
     dv_choices *choices = &graph->choices;
     int own = (int)(choice - choices->at);
     if (!choice->layer) {
@@ -120,16 +125,16 @@ static dv_status economise_here(dv_graph *graph, size_t layer, dv_choice *choice
         if (status != DV_OK && status != DV_ERROR_UNSUPPORTED) /* a name that no file holds: all layers economise */
             return status;
     }
-    economise(&choices->at[own]);
+    economise(&choices->at[own], how);
     return DV_OK;
 }
 
-static size_t most_crowded(const dv_graph *graph, const dv_plan *plan, size_t most) {
+static size_t most_crowded(const dv_graph *graph, const dv_plan *plan, retreat how, size_t most) {
     size_t largest = 0, runs;
     for (size_t i = 0; i < graph->layer_count; i++) {
         const dv_choice *choice;
         for (int p = 0; (choice = choice_of(graph, i, p, &runs)); p++) {
-            size_t bytes = bytes_of_pass(plan, i, choice, most);
+            size_t bytes = bytes_of_pass(plan, i, choice, how, most);
             largest = bytes > largest ? bytes : largest;
         }
     }
@@ -139,15 +144,15 @@ static size_t most_crowded(const dv_graph *graph, const dv_plan *plan, size_t mo
 /* Economises in the passes that run while more than `most` bytes are alive; or, where the gaps between pieces are what
  * is too much, while nearly as many are as ever: fewer with each round, so that a deep network is not planned for every
  * layer. `changed` becomes true if there are any. */
-static dv_status economise_where_crowded(dv_graph *graph, const dv_plan *plan, size_t most, int round, bool *changed,
-                                         dv_error *error) {
-    size_t largest = most_crowded(graph, plan, most), runs;
+static dv_status economise_where_crowded(dv_graph *graph, const dv_plan *plan, retreat how, size_t most, int round,
+                                         bool *changed, dv_error *error) {
+    size_t largest = most_crowded(graph, plan, how, most), runs;
     size_t least = largest > most ? most + 1 : largest - (round < ROUNDS ? largest >> (ROUNDS - round) : largest - 1);
     for (size_t i = 0; largest && i < graph->layer_count; i++) {
         dv_choice *choice;
         for (int p = 0; (choice = choice_of(graph, i, p, &runs)); p++)
-            if (bytes_of_pass(plan, i, choice, most) >= least) {
-                DV_TRY(economise_here(graph, i, choice, error));
+            if (bytes_of_pass(plan, i, choice, how, most) >= least) {
+                DV_TRY(economise_here(graph, i, choice, how, error));
                 *changed = true;
             }
     }
@@ -160,34 +165,43 @@ static bool economise_most(dv_choices *choices) {
     size_t most = 0;
     for (size_t i = 0; i < choices->count; i++) {
         dv_choice *choice = &choices->at[i];
-        size_t more = takes_more(choice) ? choice->bytes[choice->maker] - choice->bytes[choice->expected] : 0;
-        if (more > most) {
-            most = more;
+        bool more = can_retreat(choice, TO_FEWER_BYTES);
+        size_t bytes = more ? choice->bytes[choice->maker] - choice->bytes[choice->expected] : 0;
+        if (bytes > most) {
+            most = bytes;
             worst = choice;
         }
     }
     if (worst)
-        economise(worst);
+        economise(worst, TO_FEWER_BYTES);
     return worst != NULL;
 }
 
-/* Goes back on choices until the plan takes no more than `most` bytes, or nothing is left to go back on. */
-static dv_status stay_within(dv_graph *graph, const dv_plan_options *options, size_t most, dv_error *error) {
+/* Goes back on choices in one way until the plan takes no more than `most` bytes, which `within` tells, or nothing is
+ * left to go back on. */
+static dv_status retreat_within(dv_graph *graph, const dv_plan_options *options, retreat how, size_t most, bool *within,
+                                dv_error *error) {
     bool changed = true;
     for (int round = 0; changed; round++) {
         dv_plan *plan;
         DV_TRY(make_passes_again(graph, error));
         DV_TRY(dv_plan_new(graph, options, &plan, error));
         dv_status status = DV_OK;
-        bool too_large = dv_plan_totals(plan).planned > most;
+        *within = dv_plan_totals(plan).planned <= most;
         changed = false;
-        if (too_large)
-            status = economise_where_crowded(graph, plan, most, round, &changed, error);
+        if (!*within)
+            status = economise_where_crowded(graph, plan, how, most, round, &changed, error);
         dv_plan_free(plan);
         DV_TRY(status);
-        changed = changed || (too_large && economise_most(&graph->choices));
+        changed = changed || (!*within && how == TO_FEWER_BYTES && economise_most(&graph->choices));
     }
     return DV_OK;
+}
+
+static dv_status stay_within(dv_graph *graph, const dv_plan_options *options, size_t most, dv_error *error) {
+    bool within;
+    DV_TRY(retreat_within(graph, options, TO_FEWER_BYTES, most, &within, error));
+    return within ? DV_OK : retreat_within(graph, options, TO_EXPECTED, most, &within, error);
 }
 
 static dv_status planned_bytes(dv_graph *graph, const dv_plan_options *options, size_t *bytes, dv_error *error) {
