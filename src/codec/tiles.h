@@ -50,11 +50,12 @@ typedef struct dv_tile_piece {
     dv_random key;
 } dv_tile_piece;
 
-/* Bytes of a tile beside which a cache of two MB has room for the next one. */
-enum { DV_TILE_BESIDE_NEXT = 1 << 20 };
+/* The largest tile beside which the next one is asked for: what a core's own cache has no room for, the shared one has,
+ * which is still nearer than memory. */
+enum { DV_TILE_BESIDE_NEXT = 8 << 20 };
 
-/* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next; 0 if a second-level
- * cache has no room for both. */
+/* Bytes from a tile's elements to the next tile's, which the same thread most likely takes next; 0 if caches have no
+ * room for both. */
 static inline ptrdiff_t dv_tile_next(const dv_codec_call *call, const dv_tile *tile, size_t image, size_t number) {
     const dv_map *map = call->map;
     if (tile->channels * dv_tile_pixels(tile) * dv_type_bytes(map->type) > DV_TILE_BESIDE_NEXT)

@@ -267,13 +267,15 @@ static inline uint32_t dv_fixed_one(int bits) {
 /* What an element is multiplied with to get there, from its channel's step. A hair (2^-22) small, so that
  * rounding never lifts the largest element above the largest code. Channels without a step get 0. */
 static inline float dv_fixed_scale(float step, int bits) {
-    return step > 0 ? (float)dv_fixed_one(bits) * (1.0f - 0x1p-22f) / step : 0.0f;
+    float scale = (float)dv_fixed_one(bits) * (1.0f - 0x1p-22f) / step; /* for any step, so that loops have no branch */
+    return step > 0 ? scale : 0.0f;
 }
 
 /* What is subtracted before: the minimum, less half a unit of the fixed point, so that cutting what is
  * behind the unit rounds to the nearest. */
 static inline float dv_fixed_offset(float minimum, float scale) {
-    return scale > 0 ? minimum - 0.5f / scale : minimum;
+    float offset = minimum - 0.5f / scale;
+    return scale > 0 ? offset : minimum;
 }
 
 /* The lowest code of a channel, and the highest. */

@@ -479,11 +479,16 @@ INLINE float poison_of(float sum, float minimum, float maximum) {
     return sum * 0.0f + (larger(maximum, -minimum) < DV_VALUE_LIMIT ? 0.0f : 1.0f);
 }
 
+/* Zero for zero: whole numbers can be summed up by vectors, whose order is none of their business. */
+INLINE uint32_t poison_bits(float poison) {
+    return dv_float_bits(poison) << 1;
+}
+
 /* True if everything could be packed. */
 static bool residue_is_clean(const residue *rest, size_t count) {
-    float poison = 0;
+    uint32_t poison = 0;
     for (size_t i = 0; i < count; i++)
-        poison += rest->poison[i];
+        poison |= poison_bits(rest->poison[i]);
     return poison == 0;
 }
 
@@ -510,7 +515,7 @@ typedef struct scales {
 /* Chooses minimum and step of `count` channels. False if any of them was not finite. */
 static bool choose_steps(const residue *rest, size_t count, int bits, uint16_t *minima, uint16_t *steps, scales *to) {
     const float levels = (float)((1 << bits) - 1);
-    float poison = 0;
+    uint32_t poison = 0;
     for (size_t i = 0; i < count; i++) {
         minima[i] = dv_bf16_down(rest->minimum[i] + 0.0f);
         float minimum = dv_bf16_to_f32(minima[i]), range = rest->maximum[i] - minimum;
@@ -520,7 +525,7 @@ static bool choose_steps(const residue *rest, size_t count, int bits, uint16_t *
         float step = dv_bf16_to_f32(steps[i]);
         to->scale[i] = dv_fixed_scale(step, bits);
         to->offset[i] = dv_fixed_offset(minimum, to->scale[i]);
-        poison += rest->poison[i] + minimum * 0.0f + step * 0.0f;
+        poison |= poison_bits(rest->poison[i] + minimum * 0.0f + step * 0.0f);
     }
     return poison == 0;
 }

@@ -174,6 +174,11 @@ static void pixel_run_next_row(const dv_tile *tile, pixel_run *now) {
     }
 }
 
+/* What is made of the averages of the last run's block serves for this one: the same block, repeated as often. */
+INLINE bool pixel_run_is_alike(const pixel_run *last, const pixel_run *now) {
+    return last->pixels != 0 && last->block == now->block && last->width == now->width;
+}
+
 /* Moves on to the next run, of at most `most` pixels. False at the end of the tile. */
 INLINE bool pixel_run_next(const dv_tile *tile, pixel_run *now, size_t most) {
     now->pixel += now->pixels;
@@ -223,10 +228,13 @@ static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_re
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most, 1);
+    pixel_run now = pixel_run_first(tile, most, 1), last = {0};
     do {
-        bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
-        repeat(low, channels, now.rows == 1 ? now.pixels : 1);
+        if (!pixel_run_is_alike(&last, &now)) {
+            bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
+            repeat(low, channels, now.rows == 1 ? now.pixels : 1);
+        }
+        last = now;
         const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
         quantize(x, stride, now.rows, now.width, low, to->offset, to->scale, p->fixed + p->fill, tile->next);
         packer_add(p, now.rows * now.width);
@@ -243,9 +251,12 @@ static void nhwc_quantize_pairs(const dv_tile *tile, const void *src, const dv_t
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / tile->channels;
-    pixel_run now = pixel_run_first(tile, most, 1);
+    pixel_run now = pixel_run_first(tile, most, 1), last = {0};
     do {
-        halve_averages(nhwc_averages(tile, src, record, now.block, &seen), half, now.rows == 1 ? now.pixels : 1, &low);
+        if (!pixel_run_is_alike(&last, &now))
+            halve_averages(nhwc_averages(tile, src, record, now.block, &seen), half, now.rows == 1 ? now.pixels : 1,
+                           &low);
+        last = now;
         const void *x = pixel_run_at(tile, src, &now);
         quantize_pairs(x, tile->pixel_stride / 2, now.rows, now.width / 2, &low, &offset, &scale,
                        (pair *)(p->fixed + p->fill));
@@ -343,10 +354,13 @@ static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record
     unpacker u;
     unpacker_begin(&u, tile, key, tile->hfc ? record->codes : NULL);
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most, 1);
+    pixel_run now = pixel_run_first(tile, most, 1), last = {0};
     do {
-        add_averages(tile->lfc ? record->averages + now.block * channels : NULL, minimum, channels, base);
-        repeat(base, channels, now.rows == 1 ? now.pixels : 1);
+        if (!pixel_run_is_alike(&last, &now)) {
+            add_averages(tile->lfc ? record->averages + now.block * channels : NULL, minimum, channels, base);
+            repeat(base, channels, now.rows == 1 ? now.pixels : 1);
+        }
+        last = now;
         const float *levels = unpacker_take(&u, now.rows * now.width);
         pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);
     } while (pixel_run_next(tile, &now, most));

@@ -45,10 +45,20 @@ INLINE void columns_add_pair_items(columns *all, size_t first, const pair *x, si
 LOOP void columns_add_pairs(columns *all, size_t first, const pair *x, size_t stride, size_t items, size_t half) {
     for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride)
         columns_add_pair_items(all, first, x, stride, DV_GROUP, half);
-    for (; items >= 2; items -= 2, x += 2 * stride)
-        columns_add_pair_items(all, first, x, stride, 2, half);
-    if (items > 0)
-        columns_add_pair_items(all, first, x, stride, 1, half);
+    switch (items) { /* as in columns_add */
+    case 7:
+        columns_add_pair_items(all, first, x, stride, 7, half);
+        break;
+    case 6:
+        columns_add_pair_items(all, first, x, stride, 6, half);
+        break;
+    case 4:
+        columns_add_pair_items(all, first, x, stride, 4, half);
+        break;
+    default:
+        for (; items > 0; items--, x += stride)
+            columns_add_pair_items(all, first, x, stride, 1, half);
+    }
 }
 
 /* Numbers in split order to that of the channels. */
