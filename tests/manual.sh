@@ -101,6 +101,9 @@ completes 'division train resnet18' 'resnet18_cifar10 resnet18_cifar10_short'
 completes 'division plan --batch 8 resnet50_' 'resnet50_imagenet'
 completes 'division train --batch ' ''
 completes 'division eval runs/first --sp' '--split'
+completes 'division train --data ' 'synthetic folder: cifar10: cifar100: lmdb:'
+completes 'division data show fol' 'folder:'
+completes 'division train --data folder : resnet18' ''
 if command -v zsh >/dev/null; then
     call="zsh -n"
     output=$(zsh -n page.zsh 2>&1) || complain "expected a good script"

@@ -62,6 +62,20 @@ static int takes_recipe(const cli_usage *usage) {
     return usage->operands != NULL && strstr(usage->operands, "RECIPE") != NULL;
 }
 
+/* What data may be called: a kind, and for most of them a path after it. */
+static const char *const data_kinds[] = {"synthetic", "folder:", "cifar10:", "cifar100:", "lmdb:"};
+
+enum { DATA_KINDS = sizeof data_kinds / sizeof *data_kinds };
+
+static int takes_data(const dv_option *option) {
+    char argument[CLI_OPTION_TEXT];
+    return strcmp(cli_option_argument(option, argument), "DATA") == 0;
+}
+
+static int is_for_data(const cli_usage *usage) {
+    return usage->operands != NULL && strcmp(usage->operands, "DATA") == 0;
+}
+
 /* ---- the page -------------------------------------------------------------------------------- */
 
 /* Prints words so that roff takes them as they are. */
@@ -185,8 +199,18 @@ static void begin_bash(const cli_command *commands) {
     printf("help' ;;\n    help) _division_words '' ;;\n");
 }
 
+/* COMMAND is followed by a word for which data may be given. */
+static void put_bash_data(const char *command, const char *word) {
+    printf("    '%s %s') echo '", command, word);
+    for (size_t i = 0; i < DATA_KINDS; i++)
+        printf("%s%s", i > 0 ? " " : "", data_kinds[i]);
+    printf("' ;;\n");
+}
+
 static void put_bash_values(const cli_usage *usage) {
     for (const dv_option *option = usage->options; option->name != NULL; option++) {
+        if (takes_data(option))
+            put_bash_data(usage->command, "--data");
         if (word_at(option, 0) == NULL)
             continue;
         printf("    '%s --%s') echo '", usage->command, option->name);
@@ -199,7 +223,9 @@ static void put_bash_values(const cli_usage *usage) {
 static void put_bash_command(const cli_usage *usage) {
     put_bash_values(usage);
     if (takes_recipe(usage))
-        printf("    '%s RECIPE') \"${COMP_WORDS[0]}\" help --recipes 2>/dev/null ;;\n", usage->command);
+        printf("    '%s OPERAND') \"${COMP_WORDS[0]}\" help --recipes 2>/dev/null ;;\n", usage->command);
+    if (is_for_data(usage))
+        put_bash_data(usage->command, "OPERAND");
     printf("    '%s') echo '", usage->command);
     for (const dv_option *option = usage->options; option->name != NULL; option++)
         printf("%s%s ", option->name[1] != '\0' ? "--" : "-", option->name);
@@ -224,12 +250,13 @@ static void end_bash(const cli_command *commands) {
            "    words=$(_division_words \"$command $before\")\n"
            "    if [[ $before != -* || -z $words ]]; then # not the value of an option that has names for them\n"
            "        words=$(_division_words \"$command\")\n"
-           "        # What is no option may be a recipe; else it is a file.\n"
-           "        [[ $word == -* || $words != -* ]] || words=$([[ $before == -* ]] || _division_words \"$command "
-           "RECIPE\")\n"
+           "        # What is no option may be a recipe or a kind of data; else, and behind a colon, it is a file.\n"
+           "        [[ $word == -* || $words != -* ]] ||\n"
+           "            words=$([[ $before == -* || $before == : ]] || _division_words \"$command OPERAND\")\n"
            "    fi\n"
            "    COMPREPLY=()\n"
            "    ! words=$(compgen -W \"$words\" -- \"$word\") || mapfile -t COMPREPLY <<<\"$words\"\n"
+           "    [[ ${COMPREPLY[*]} != *: ]] || compopt -o nospace 2>/dev/null\n" // a path follows
            "}\n"
            "complete -o default -F _division division\n");
 }
@@ -269,8 +296,12 @@ static void begin_zsh(const cli_command *commands) {
 
 /* What may stand behind "--data=": a kind, and a path after it. */
 static void put_zsh_data(void) {
-    printf("{ if compset -P \"*\\:\"; then _files; else compadd -S \"\" -- synthetic folder\\: cifar10\\: cifar100\\: "
-           "lmdb\\:; fi }");
+    printf("{ if compset -P \"*\\:\"; then _files; else compadd -S \"\" --");
+    for (size_t i = 0; i < DATA_KINDS; i++) {
+        printf(" ");
+        put_zsh(data_kinds[i]);
+    }
+    printf("; fi }");
 }
 
 static void put_zsh_argument(const dv_option *option) {
@@ -283,7 +314,7 @@ static void put_zsh_argument(const dv_option *option) {
         printf("%s%s", i > 0 ? " " : "(", word_at(option, i));
     if (word_at(option, 0) != NULL)
         printf(")");
-    else if (strcmp(argument, "DATA") == 0)
+    else if (takes_data(option))
         put_zsh_data();
     else
         printf(is_path(argument) ? "_files" : " ");
@@ -308,7 +339,7 @@ static void put_zsh_command(const cli_usage *usage) {
     if (takes_recipe(usage))
         printf("'*:recipe or file: _alternative \"recipes\\:recipe\\:($($words[1] help --recipes 2>/dev/null))\" "
                "\"files\\:file\\:_files\"'");
-    else if (usage->operands != NULL && strcmp(usage->operands, "DATA") == 0) {
+    else if (is_for_data(usage)) {
         printf("'*:data:");
         put_zsh_data();
         printf("'");
