@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #define PLUGIN "division-mpi.so"
@@ -32,10 +33,17 @@ static bool find_library(char path[PATH_BYTES]) {
            snprintf(path, PATH_BYTES, "%s", found.dli_fname) < PATH_BYTES;
 }
 
+/* Without /proc, as in a root of one's own, the kernel says still how the program was called. */
 static bool find_program(char path[PATH_BYTES]) {
     ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
     path[length > 0 ? length : 0] = '\0';
-    return length > 0;
+    if (length > 0)
+        return true;
+    const char *name = (const char *)getauxval(AT_EXECFN);
+    char *called = name != NULL ? realpath(name, NULL) : NULL;
+    bool fits = called != NULL && snprintf(path, PATH_BYTES, "%s", called) < PATH_BYTES;
+    free(called);
+    return fits;
 }
 
 /* Opens the plugin in a place, seen from the folder of a file. Its symbols are for all: MPI's own plugins need them. */
