@@ -18,10 +18,10 @@ define build
 	@cmake --build build/$(1) --parallel $(JOBS) | sed -u 's|Building C object \(.*\)CMakeFiles/[^/]*\.dir/\(.*\)\.o\([^.]*\)$$|\1\2\3|'
 endef
 
-# $(call test,preset): builds build/preset with its tests and runs them.
+# $(call test,preset): builds build/preset with its tests, runs them, and says why something was left out.
 define test
 	$(call build,$(1),-DDV_TESTS=ON)
-	@ctest --preset $(1)
+	@ctest --preset $(1); code=$$?; tests/left_out build/$(1); exit $$code
 endef
 
 .PHONY: build

@@ -102,6 +102,7 @@ skip() {
 }
 
 cd "$DV_SOURCE_DIR"
+command -v git >/dev/null || skip "there is no git"
 commit=$(git rev-parse --verify --quiet HEAD 2>/dev/null) || skip "this is no git repository"
 # The commit before: the last one, if headers were changed since.
 ! git diff --quiet HEAD -- include || commit=$(git rev-parse --verify --quiet HEAD~1) || skip "there is none here"

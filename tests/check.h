@@ -31,6 +31,15 @@
             fail_msg("%s: status %d \"%s\", expected %d \"%s\"", #call, (int)got, error.text, (int)(expected), words); \
     } while (0)
 
+/* Leaves the rest of the test out, and says why: `make test` lists it at the end. */
+#define leave_out(...)               \
+    do {                             \
+        print_message("left out: "); \
+        print_message(__VA_ARGS__);  \
+        print_message("\n");         \
+        skip();                      \
+    } while (0)
+
 /* A function that does harm on purpose. */
 #ifdef __SANITIZE_ADDRESS__
 #define NOT_SANITIZED __attribute__((no_sanitize_address))

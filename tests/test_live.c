@@ -56,10 +56,8 @@ static int begin(screen *s, unsigned short columns) {
     struct winsize size = {.ws_row = 24, .ws_col = columns};
     memset(s, 0, sizeof *s);
     s->child = forkpty(&s->terminal, NULL, NULL, &size);
-    if (s->child < 0) {
-        print_message("left out: no terminal to be had: %s\n", strerror(errno));
-        skip();
-    }
+    if (s->child < 0)
+        leave_out("no terminal to be had: %s", strerror(errno));
     return s->child == 0;
 }
 
@@ -203,7 +201,7 @@ static void help_is_folded(void **state) {
 static void begin_training(screen *s) {
     const char *program = getenv("DV_PROGRAM");
     if (program == NULL)
-        skip();
+        leave_out("the program: DV_PROGRAM does not name it");
     if (!begin(s, COLUMNS))
         return;
     unsetenv("COLUMNS");

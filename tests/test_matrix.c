@@ -13,7 +13,7 @@ enum { CHANNEL_CASES = sizeof awkward_channels / sizeof *awkward_channels };
 /* The processor's kernels; without them a test is skipped. */
 static const dv_matrix_kernels *fast(void) {
     if (!dv_matrix())
-        skip();
+        leave_out("the matrix unit: no AMX is in use here");
     return dv_matrix();
 }
 

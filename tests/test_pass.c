@@ -100,7 +100,7 @@ static void any_number_of_threads(void **state) {
     for (size_t i = 0; i < SHAPES; i++) {
         dv_convolution_shape shape = shape_at(i);
         if (!dv_winograd_maker.suits(DV_PASS_FORWARD, &shape))
-            skip();
+            leave_out("Winograd's passes by any number of threads: this processor has none of them");
         for (int kind = DV_PASS_FORWARD_NO_BIAS; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {
             size_t count;
             float *expected = computed((dv_pass_kind)kind, &shape, 1, &count);
@@ -118,7 +118,7 @@ static void any_number_of_threads(void **state) {
 static void any_instruction_set(void **state) {
     (void)state;
     if (!dv_isa_available(DV_ISA_AVX512))
-        skip();
+        leave_out("the same bits of AVX2 and AVX-512: this processor has no AVX-512");
     dv_pass_forced = &dv_winograd_maker;
     for (size_t i = 0; i < SHAPES; i++)
         for (int kind = DV_PASS_FORWARD; kind <= DV_PASS_BACKWARD_WEIGHTS; kind++) {

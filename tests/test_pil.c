@@ -112,10 +112,8 @@ static void test_against_pil(void **state) {
     (void)state;
     char photographs[FOLDER_PATH_BYTES], call[2 * FOLDER_PATH_BYTES + sizeof script];
     const char *python = find_python();
-    if (python == NULL || !find_photographs(photographs)) {
-        printf("left out: there is no %s\n", python == NULL ? "Python with PIL" : "folder of photographs");
-        skip();
-    }
+    if (python == NULL || !find_photographs(photographs))
+        leave_out("there is no %s", python == NULL ? "Python with PIL (package python3-pil)" : "folder of photographs");
     snprintf(call, sizeof call, "%s -c \"%s\" '%s'", python, script, photographs);
     FILE *from = popen(call, "r");
     assert_non_null(from);

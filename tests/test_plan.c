@@ -96,10 +96,8 @@ static void sharing_memory_changes_nothing(void **state) {
 static size_t resident(void) {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL) {
-        print_message("left out: there is no /proc\n");
-        skip();
-    }
+    if (file == NULL)
+        leave_out("memory that is taken: there is no /proc");
     assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
     fclose(file);
     return pages * (size_t)sysconf(_SC_PAGESIZE);
@@ -108,7 +106,7 @@ static size_t resident(void) {
 static void planned_bytes_are_used(void **state) {
     (void)state;
     if (test_scale() > 1)
-        skip(); /* sanitizers take memory of their own */
+        leave_out("memory that is taken: sanitizers take some of their own");
     for (int i = 0; i < METHODS; i++) {
         network warm = planned("resnet20", 64, 32, methods[i]); /* what libraries allocate once is there afterwards */
         train(&warm, 1);

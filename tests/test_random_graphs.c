@@ -712,7 +712,7 @@ static void every_function_is_tried(void **state) {
     const char *folder = getenv("DV_SOURCE_DIR");
     char path[4096], line[512];
     if (!folder)
-        skip();
+        leave_out("the header's functions: DV_SOURCE_DIR does not say where it is");
     snprintf(path, sizeof path, "%s/include/division/graph.h", folder);
     FILE *file = fopen(path, "r");
     assert_non_null(file);

@@ -152,10 +152,8 @@ static void test_folder_without_permission(void **state) {
 
 static void test_memory_refused(void **state) {
     (void)state;
-    if (!in_memory("/dev/shm")) {
-        print_message("/dev/shm is not in memory here\n");
-        skip();
-    }
+    if (!in_memory("/dev/shm"))
+        leave_out("a folder in memory: /dev/shm is none here");
     dv_spill_file file;
     dv_spill_file_options options = {0};
     assert_fails(dv_spill_file_open(&file, "/dev/shm", 1, &options, zeros, sizeof zeros, &error), DV_ERROR_OPTION,
@@ -202,10 +200,8 @@ static void test_full_disk(void **state) {
         _exit(fill_small_disk(*state));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) {
-        print_message("no file system can be mounted here\n");
-        skip();
-    }
+    if (WEXITSTATUS(status) == 77)
+        leave_out("a full disk: no file system can be mounted here");
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
@@ -272,10 +268,8 @@ static void check_cache(void **state, disk on, bool page_cache) {
 }
 
 static void test_page_cache(void **state) {
-    if (in_memory(*state)) {
-        print_message("the folder of tests is in memory: set TMPDIR to one that is on a disk\n");
-        skip();
-    }
+    if (in_memory(*state))
+        leave_out("pages of files: the folder of tests is in memory: set TMPDIR to one that is on a disk");
     check_cache(state, (disk){0}, false);
     check_cache(state, (disk){0}, true);
     check_cache(state, (disk){.no_reserve = true}, true);

@@ -289,7 +289,7 @@ static void earlier_files_mean_what_they_meant(void **state) {
     char folder[DV_PATH_BYTES], path[DV_PATH_BYTES + 256], golden[DV_PATH_BYTES + 256];
     size_t count = 0;
     if (source == NULL)
-        skip();
+        leave_out("earlier files: DV_SOURCE_DIR does not say where they are");
     snprintf(folder, sizeof folder, "%s/tests/fixtures/recipes", source);
     DIR *list = opendir(folder);
     assert_non_null(list);
