@@ -147,6 +147,8 @@ static void lines_that_stay_are_folded(void **state) {
         {"a word or two 'division train --resume'", "a word or two\r\n  'division train --resume'\r\n"},
         {"of the batch's 12 or of a user's 34", "of the batch's 12 or of a\r\n  user's 34\r\n"},
         {"'division train --resume runs/first'", "'division train --resume\r\n  runs/first'\r\n"},
+        {"of all the planned peak 66.2 MB resident", "of all the planned peak\r\n  66.2 MB resident\r\n"},
+        {"of all those that were held 12 % or so", "of all those that were held\r\n  12 % or so\r\n"},
         {"abcdefghijklmnopqrstuvwxyzabcdefghijkl", "abcdefghijklmnopqrstuvwxyzabc\r\n  defghijkl\r\n"},
         {"\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303"
          "\244\303\244",

@@ -126,13 +126,18 @@ static bool is_quoted(const char *text, size_t at) {
 /* What a line consists of: fields and lists, best folded between them, or sentences. */
 typedef enum { FIELDS, SENTENCES } content;
 
+/* Whether the space at `at` is between a number and its unit: "66.2 MB". */
+static bool is_before_unit(const char *text, size_t at) {
+    return isdigit((unsigned char)text[at - 1]) && (isalpha((unsigned char)text[at + 1]) || text[at + 1] == '%');
+}
+
 /* How good a place the space at `at` is to fold a line; 0: it is none. */
 static int quality_of_fold(content of, const char *text, size_t at) {
     if (at == 0 || text[at] != ' ')
         return 0;
     if (of == FIELDS && text[at - 1] == ' ')
         return 4;
-    if (is_quoted(text, at))
+    if (is_quoted(text, at) || is_before_unit(text, at))
         return 1;
     return of == FIELDS && strchr(",;:", text[at - 1]) != NULL ? 3 : 2;
 }

@@ -204,18 +204,19 @@ void train_screen_epoch(train_screen *screen, const dv_epoch_record *record, siz
 
 /* What the process took beyond the sum: the system reads code when it runs first, and libraries allocate. */
 static void print_beyond(train_screen *screen, size_t peak, size_t sum, size_t code) {
-    size_t beyond = peak > sum ? peak - sum : 0;
     char more[CLI_BYTES_TEXT], first[CLI_BYTES_TEXT], rest[CLI_BYTES_TEXT];
-    if (code > beyond)
-        code = beyond;
-    if (code > 0)
+    if (peak <= sum)
+        return;
+    size_t beyond = peak - sum;
+    cli_bytes_text((double)beyond, more);
+    if (code == 0)
+        cli_live_print(&screen->line, "%s more than the sum: what program and libraries took after that", more);
+    else if (code >= beyond)
+        cli_live_print(&screen->line, "%s more than the sum: code that ran first in the steps", more);
+    else
         cli_live_print(&screen->line,
-                       "%s more than the sum: %s of code that ran first in the steps, %s that libraries took",
-                       cli_bytes_text((double)beyond, more), cli_bytes_text((double)code, first),
-                       cli_bytes_text((double)(beyond - code), rest));
-    else if (beyond > 0)
-        cli_live_print(&screen->line, "%s more than the sum: what program and libraries took after that",
-                       cli_bytes_text((double)beyond, more));
+                       "%s more than the sum: %s of code that ran first in the steps, %s that libraries took", more,
+                       cli_bytes_text((double)code, first), cli_bytes_text((double)(beyond - code), rest));
 }
 
 void train_screen_end(train_screen *screen, const dv_training *training) {
