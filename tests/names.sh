@@ -46,4 +46,17 @@ is_clean
 run eval $'no\esuch'
 fails 1 'could not read no?such: No such file or directory: check the name, and that the folder exists'
 
+# Letters that are not of ASCII have one column each, and a name that is too long ends in dots, not inside of a letter.
+rm -r images
+for class in $'Stra\xc3\x9fe' $'long-\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc' plain; do
+    mkdir -p images/{train,val}/"$class"
+    cp image.png images/train/"$class"/image.png
+    cp image.png images/val/"$class"/image.png
+done
+run train --data folder:images --side 16 --batch 2 --epochs 1 --quiet --out letters
+run eval letters --confusion --confusion-png matrix.png --worst worst.png
+rows=$(LC_ALL=C sed 's/\xc3[\x80-\xbf]/x/g' <<<"$output" | LC_ALL=C grep -E '^(Straxe|long-x{17}\.\.|plain) +1 +[0-9.]+ %')
+[[ $(wc -l <<<"$rows") == 3 && $(sed 's/%.*//' <<<"$rows" | awk '{ print length($0) }' | sort -u | wc -l) == 1 ]] ||
+    complain "expected three rows of the same columns"
+
 finish

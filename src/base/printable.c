@@ -1,6 +1,9 @@
 /* What may reach a terminal: UTF-8 without control characters, neither those below 0x20 nor those of 0x80 to 0x9f. */
 #include "base/printable.h"
 
+#include <division/tools/text.h>
+#include <string.h>
+
 size_t dv_utf8_length(const char *at) {
     const unsigned char *text = (const unsigned char *)at;
     if (text[0] < 0x80)
@@ -20,6 +23,38 @@ size_t dv_utf8_length(const char *at) {
     if (text[0] == 0xf4 && text[1] > 0x8f)
         return 0; /* above U+10FFFF */
     return length;
+}
+
+size_t dv_utf8_step(const char *at) {
+    size_t length = dv_utf8_length(at);
+    return length > 0 ? length : 1;
+}
+
+uint32_t dv_utf8_code(const char *at) {
+    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    size_t length = dv_utf8_length(at);
+    uint32_t code = length > 0 ? (unsigned char)at[0] & first_bits[length] : 0xfffd;
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((unsigned char)at[i] & 0x3f);
+    return code;
+}
+
+size_t dv_text_characters(const char *text) {
+    size_t count = 0;
+    for (; *text != '\0'; text += dv_utf8_step(text))
+        count++;
+    return count;
+}
+
+char *dv_text_cut(char *text, size_t most) {
+    static const char dots[] = "..";
+    char *at = text;
+    if (dv_text_characters(text) <= most)
+        return text;
+    for (size_t i = 0; i + strlen(dots) < most; i++)
+        at += dv_utf8_step(at);
+    memcpy(at, dots, sizeof dots); /* more characters than that follow */
+    return text;
 }
 
 bool dv_is_printable(const char *text, size_t length) {

@@ -5,6 +5,8 @@
 
 #include "options.h"
 
+#include <division/tools/text.h>
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -167,6 +169,10 @@ char *cli_class_text(const char *name, size_t label, char text[CLI_CLASS_TEXT]) 
     else
         snprintf(text, CLI_CLASS_TEXT, "%zu", label);
     return dv_printable(text);
+}
+
+int cli_width(const char *text, size_t columns) {
+    return (int)(columns + strlen(text) - dv_text_characters(text));
 }
 
 void cli_csv_field(FILE *stream, const char *text) {

@@ -60,6 +60,9 @@ const char *cli_bytes_text(double bytes, char text[CLI_BYTES_TEXT]);
 enum { CLI_CLASS_TEXT = 128 };
 char *cli_class_text(const char *name, size_t label, char text[CLI_CLASS_TEXT]);
 
+/* The bytes that printf's "%-*s" is to fill so many columns with a text of. */
+int cli_width(const char *text, size_t columns);
+
 /* Writes a field of CSV, as RFC 4180 has it: in quotes where it must be. */
 void cli_csv_field(FILE *stream, const char *text);
 

@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "sheet.h"
 
+#include <division/tools/text.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static size_t longest_name(const eval_findings *found) {
     char text[CLI_CLASS_TEXT];
     size_t most = 1;
     for (size_t i = 0; i < found->tally.classes; i++) {
-        size_t length = strlen(cli_class_text(eval_class_name(found, i), i, text));
+        size_t length = dv_text_characters(cli_class_text(eval_class_name(found, i), i, text));
         most = length > most ? length : most;
     }
     return most < MOST_NAME ? most : MOST_NAME;
@@ -105,9 +106,7 @@ static void draw_names(dv_picture *picture, const eval_findings *found, const ma
     char text[CLI_CLASS_TEXT], share[16] = "";
     size_t off = (l->cell - (DV_TEXT_HEIGHT - 2) * l->zoom) / 2, y = l->top + label * l->cell + off;
     cli_class_text(eval_class_name(found, label), label, text);
-    if (strlen(text) > MOST_NAME)
-        strcpy(text + MOST_NAME - 2, "..");
-    size_t width = strlen(text) * DV_TEXT_WIDTH * l->zoom;
+    size_t width = dv_text_characters(dv_text_cut(text, MOST_NAME)) * DV_TEXT_WIDTH * l->zoom;
     dv_picture_text(picture, MARGIN + l->name - width, y, text, l->zoom, sheet_ink);
     dv_picture_text_up(picture, l->left + label * l->cell + off, l->top - MARGIN / 4, text, l->zoom, sheet_ink);
     if (t->images[label] > 0)

@@ -3,6 +3,8 @@
 
 #include "cli.h"
 
+#include <division/tools/text.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +17,9 @@ const char *eval_class_name(const eval_findings *found, size_t label) {
     return name != NULL ? name : dv_predictor_class_name(found->predictor, label);
 }
 
-static char *class_text(const eval_findings *found, size_t label, char text[CLI_CLASS_TEXT]) {
-    return cli_class_text(eval_class_name(found, label), label, text);
+/* The name of a class, cut to so many characters. */
+static char *class_text(const eval_findings *found, size_t label, size_t most, char text[CLI_CLASS_TEXT]) {
+    return dv_text_cut(cli_class_text(eval_class_name(found, label), label, text), most);
 }
 
 static double percent(size_t part, size_t all) {
@@ -33,11 +36,12 @@ void eval_print_classes(const eval_findings *found) {
     for (size_t i = 0; i < t->classes; i++) {
         if (t->images[i] == 0)
             continue;
-        printf("%-*.*s  %8zu  %6.1f %%", CLASS_WIDTH, CLASS_WIDTH, class_text(found, i, text), t->images[i],
+        class_text(found, i, CLASS_WIDTH, text);
+        printf("%-*s  %8zu  %6.1f %%", cli_width(text, CLASS_WIDTH), text, t->images[i],
                percent(t->correct[i], t->images[i]));
         size_t other = t->matrix != NULL ? eval_tally_confused(t, i, &count) : i;
         if (other != i)
-            printf("  %.*s, %zu", CLASS_WIDTH, class_text(found, other, text), count);
+            printf("  %s, %zu", class_text(found, other, CLASS_WIDTH, text), count);
         printf("\n");
     }
 }
@@ -75,10 +79,10 @@ static size_t name_width(const eval_findings *found) {
     char text[CLI_CLASS_TEXT];
     size_t width = 5;
     for (size_t i = 0; i < found->tally.classes; i++) {
-        size_t length = strlen(class_text(found, i, text));
+        size_t length = dv_text_characters(class_text(found, i, CLASS_WIDTH, text));
         width = length > width ? length : width;
     }
-    return width < CLASS_WIDTH ? width : CLASS_WIDTH;
+    return width;
 }
 
 static void print_whole(const eval_findings *found, size_t name, size_t cell) {
@@ -89,7 +93,8 @@ static void print_whole(const eval_findings *found, size_t name, size_t cell) {
         printf("%*zu", (int)cell, i);
     printf("\n");
     for (size_t i = 0; i < t->classes; i++) {
-        printf("%3zu %-*.*s", i, (int)name, (int)name, class_text(found, i, text));
+        class_text(found, i, name, text);
+        printf("%3zu %-*s", i, cli_width(text, name), text);
         for (size_t k = 0; k < t->classes; k++)
             printf("%*u", (int)cell, t->matrix[i * t->classes + k]);
         printf("\n");
@@ -125,9 +130,11 @@ static void print_frequent(const eval_findings *found) {
     printf("\nthe matrix of %zu classes is wider than %d columns: --json and --confusion-png have all of it\n",
            t->classes, COLUMNS);
     printf("%8s  %-*s  %s\n", "images", CLASS_WIDTH, "of", "were taken for");
-    for (size_t i = 0; i < count; i++)
-        printf("%8u  %-*.*s  %.*s\n", kept[i].count, CLASS_WIDTH, CLASS_WIDTH, class_text(found, kept[i].label, text),
-               CLASS_WIDTH, class_text(found, kept[i].predicted, other));
+    for (size_t i = 0; i < count; i++) {
+        class_text(found, kept[i].label, CLASS_WIDTH, text);
+        class_text(found, kept[i].predicted, CLASS_WIDTH, other);
+        printf("%8u  %-*s  %s\n", kept[i].count, cli_width(text, CLASS_WIDTH), text, other);
+    }
 }
 
 void eval_print_matrix(const eval_findings *found) {
@@ -165,9 +172,9 @@ static void write_mistake(const eval_findings *found, const eval_mistake *m, FIL
     (void)dv_dataset_image_name(found->dataset, found->split, m->index, name, sizeof name, NULL);
     cli_csv_field(stream, name);
     fputc(',', stream);
-    cli_csv_field(stream, class_text(found, m->label, text));
+    cli_csv_field(stream, class_text(found, m->label, CLI_CLASS_TEXT, text));
     fputc(',', stream);
-    cli_csv_field(stream, class_text(found, m->predicted, text));
+    cli_csv_field(stream, class_text(found, m->predicted, CLI_CLASS_TEXT, text));
     fprintf(stream, ",%.6g,%.6g\n", (double)m->truth, (double)m->probability);
 }
 

@@ -8,6 +8,7 @@
 #include <division/predictor.h>
 #include <division/threads.h>
 #include <division/tools/json.h>
+#include <division/tools/text.h>
 
 #include <limits.h>
 #include <stdio.h>
@@ -60,13 +61,16 @@ static void print_text(const prediction *p, const char *image) {
     dv_printable(name);
     if (p->printed == 0)
         printf("%-*s  %-*s  %s\n", IMAGE_WIDTH, "image", CLASS_WIDTH, "class", "probab.");
-    if (strlen(name) > IMAGE_WIDTH) {
+    if (dv_text_characters(name) > IMAGE_WIDTH) {
         printf("%s\n", name);
         name[0] = '\0';
     }
-    for (size_t i = 0; i < p->top; i++)
-        printf("%-*s  %-*.*s  %5.1f %%\n", IMAGE_WIDTH, i == 0 ? name : "", CLASS_WIDTH, CLASS_WIDTH,
-               cli_class_text(p->classes[i].name, p->classes[i].label, class), 100 * p->classes[i].probability);
+    for (size_t i = 0; i < p->top; i++) {
+        dv_text_cut(cli_class_text(p->classes[i].name, p->classes[i].label, class), CLASS_WIDTH);
+        printf("%-*s  %-*s  %5.1f %%\n", cli_width(name, IMAGE_WIDTH), name, cli_width(class, CLASS_WIDTH), class,
+               100 * p->classes[i].probability);
+        name[0] = '\0'; /* once */
+    }
 }
 
 static void print_json(const prediction *p, const char *image) {

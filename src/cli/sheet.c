@@ -1,6 +1,8 @@
 /* Drawing cards. Text comes from files: what the font does not have is drawn as a box. */
 #include "sheet.h"
 
+#include <division/tools/text.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -44,16 +46,12 @@ void sheet_text(dv_picture *picture, size_t x, size_t y, size_t width, const cha
                 dv_colour colour) {
     char shown[TEXT_BYTES];
     snprintf(shown, sizeof shown, "%s", text);
-    size_t length = strlen(shown), height = DV_TEXT_HEIGHT * zoom;
+    size_t length = dv_text_characters(shown), height = DV_TEXT_HEIGHT * zoom;
     while (zoom > 1 && length * DV_TEXT_WIDTH * zoom > width)
         zoom--;
     size_t fits = width / (DV_TEXT_WIDTH * zoom);
-    if (length > fits) {
-        shown[fits] = '\0';
-        for (size_t i = fits > 2 ? fits - 2 : 0; i < fits; i++)
-            shown[i] = '.';
-    }
-    dv_picture_text(picture, x, y + (height - DV_TEXT_HEIGHT * zoom) / 2, shown, zoom, colour);
+    if (fits >= 2)
+        dv_picture_text(picture, x, y + (height - DV_TEXT_HEIGHT * zoom) / 2, dv_text_cut(shown, fits), zoom, colour);
 }
 
 /* ---- cards --------------------------------------------------------------------------------- */

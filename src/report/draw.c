@@ -55,17 +55,11 @@ static double character_width(const char *at, size_t length) {
     return length <= 2 ? 0.6 : 1;
 }
 
-/* Bytes of the character at `at`, also if it is none. */
-static size_t character_bytes(const char *at) {
-    size_t length = dv_utf8_length(at);
-    return length > 0 ? length : 1;
-}
-
 double dv_words_width(const char *words, double letters) {
     const double other_fonts = 1.08; /* are wider */
     double width = 0;
-    for (; *words != '\0'; words += character_bytes(words))
-        width += character_width(words, character_bytes(words));
+    for (; *words != '\0'; words += dv_utf8_step(words))
+        width += character_width(words, dv_utf8_step(words));
     return width * letters * other_fonts;
 }
 
@@ -76,7 +70,7 @@ static bool cut_words(const char *words, double letters, double room, char cut[C
     if (room <= 0 || dv_words_width(words, letters) <= room)
         return false;
     for (bool front = true; head < tail; front = !front) {
-        size_t bytes = character_bytes(words + head);
+        size_t bytes = dv_utf8_step(words + head);
         char character[8] = "";
         if (!front)
             for (bytes = 1; bytes < 4 && tail > head + bytes && ((unsigned char)words[tail - bytes] & 0xc0) == 0x80;)

@@ -1,6 +1,9 @@
 /* The dots of the font: a column is a byte, the lowest bit on top, bit 6 on the line and bit 7 below it. */
 #include "report/font.h"
 
+#include <stddef.h>
+#include <string.h>
+
 enum { FIRST = ' ', LAST = '~' };
 
 static const uint8_t glyphs[LAST - FIRST + 1][DV_FONT_COLUMNS] = {
@@ -56,6 +59,55 @@ static const uint8_t glyphs[LAST - FIRST + 1][DV_FONT_COLUMNS] = {
 
 static const uint8_t box[DV_FONT_COLUMNS] = {0x7f, 0x41, 0x41, 0x41, 0x7f};
 
-const uint8_t *dv_font_columns(char character) {
-    return character < FIRST || character > LAST ? box : glyphs[character - FIRST];
+/* ---- Latin-1 ------------------------------------------------------------------------------- */
+
+enum { FIRST_LATIN = 0xc0, LAST_LATIN = 0xff };
+
+/* From U+00C0 on: which letter of ASCII each has, and which mark. There is no room above capital letters. */
+static const char letters[] = "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYPBaaaaaaaceeeeiiiidnooooo-ouuuuypy";
+static const char marks[] = "       ,                        `'^~:o ,`'^:`'^: ~`'^~:  `'^:' :";
+
+/* The dots of a mark, in two rows above a small letter or one below. */
+static const struct {
+    char mark;
+    uint8_t columns[DV_FONT_COLUMNS];
+} mark_dots[] = {
+    {'`', {0x00, 0x01, 0x02, 0x00, 0x00}}, {'\'', {0x00, 0x00, 0x02, 0x01, 0x00}},
+    {'^', {0x00, 0x02, 0x01, 0x02, 0x00}}, {'~', {0x02, 0x01, 0x02, 0x01, 0x00}},
+    {':', {0x00, 0x01, 0x00, 0x01, 0x00}}, {'o', {0x00, 0x00, 0x03, 0x03, 0x00}},
+    {',', {0x00, 0x00, 0x80, 0x00, 0x00}},
+};
+
+/* Those that are no letter with a mark. */
+static const struct {
+    uint8_t code, columns[DV_FONT_COLUMNS];
+} others[] = {
+    {0xc4, {0x79, 0x14, 0x12, 0x14, 0x79}}, /* A with two dots */
+    {0xc6, {0x7e, 0x09, 0x7f, 0x49, 0x49}}, /* AE */
+    {0xd6, {0x3d, 0x42, 0x42, 0x42, 0x3d}}, /* O with two dots */
+    {0xd8, {0x5e, 0x31, 0x49, 0x46, 0x3d}}, /* O with a stroke */
+    {0xdc, {0x3d, 0x40, 0x40, 0x40, 0x3d}}, /* U with two dots */
+    {0xdf, {0x7e, 0x01, 0x49, 0x49, 0x36}}, /* sharp s */
+    {0xe6, {0x20, 0x54, 0x7c, 0x54, 0x58}}, /* ae */
+    {0xf7, {0x08, 0x08, 0x2a, 0x08, 0x08}}, /* a division */
+    {0xf8, {0x58, 0x24, 0x54, 0x48, 0x34}}, /* o with a stroke */
+};
+
+static void latin_columns(uint32_t code, uint8_t columns[DV_FONT_COLUMNS]) {
+    const uint8_t *letter = glyphs[letters[code - FIRST_LATIN] - FIRST];
+    char mark = marks[code - FIRST_LATIN];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].code == code)
+            letter = others[i].columns;
+    memcpy(columns, letter, DV_FONT_COLUMNS);
+    for (size_t i = 0; i < sizeof mark_dots / sizeof *mark_dots; i++)
+        for (size_t k = 0; mark_dots[i].mark == mark && k < DV_FONT_COLUMNS; k++)
+            columns[k] = (uint8_t)((mark == ',' ? columns[k] : columns[k] & 0xfc) | mark_dots[i].columns[k]);
+}
+
+void dv_font_columns(uint32_t code, uint8_t columns[DV_FONT_COLUMNS]) {
+    if (code >= FIRST_LATIN && code <= LAST_LATIN)
+        latin_columns(code, columns);
+    else
+        memcpy(columns, code >= FIRST && code <= LAST ? glyphs[code - FIRST] : box, DV_FONT_COLUMNS);
 }

@@ -3,6 +3,7 @@
 #include <division/tools/picture.h>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "report/font.h"
 
@@ -101,9 +102,10 @@ void dv_picture_draw_image(dv_picture *picture, size_t x, size_t y, const dv_col
 /* ---- text ---------------------------------------------------------------------------------- */
 
 /* Draws one character, the set bits of each of its columns, upright or turned to the left. */
-static void draw_character(dv_picture *picture, size_t x, size_t y, char character, size_t zoom, bool turned,
+static void draw_character(dv_picture *picture, size_t x, size_t y, const char *character, size_t zoom, bool turned,
                            dv_colour colour) {
-    const uint8_t *columns = dv_font_columns(character);
+    uint8_t columns[DV_FONT_COLUMNS];
+    dv_font_columns(dv_utf8_code(character), columns);
     for (size_t i = 0; i < DV_FONT_COLUMNS; i++)
         for (size_t j = 0; j < DV_FONT_ROWS; j++)
             if (columns[i] >> j & 1)
@@ -112,13 +114,13 @@ static void draw_character(dv_picture *picture, size_t x, size_t y, char charact
 }
 
 void dv_picture_text(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour) {
-    for (; *text != '\0'; text++, x += DV_TEXT_WIDTH * zoom)
-        draw_character(picture, x, y, *text, zoom, false, colour);
+    for (; *text != '\0'; text += dv_utf8_step(text), x += DV_TEXT_WIDTH * zoom)
+        draw_character(picture, x, y, text, zoom, false, colour);
 }
 
 void dv_picture_text_up(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour) {
-    for (; *text != '\0' && y >= DV_TEXT_WIDTH * zoom; text++, y -= DV_TEXT_WIDTH * zoom)
-        draw_character(picture, x, y, *text, zoom, true, colour);
+    for (; *text != '\0' && y >= DV_TEXT_WIDTH * zoom; text += dv_utf8_step(text), y -= DV_TEXT_WIDTH * zoom)
+        draw_character(picture, x, y, text, zoom, true, colour);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */

@@ -72,7 +72,8 @@ DV_TOOL void dv_picture_draw_image(dv_picture *picture, size_t x, size_t y, cons
 /* Pixels that a character takes, its gap to the next included, at zoom 1. */
 enum { DV_TEXT_WIDTH = 6, DV_TEXT_HEIGHT = 9 };
 
-/* Draws one line of printable ASCII; other bytes become a box. `zoom` is the size of a dot of the font. */
+/* Draws one line of text in UTF-8: ASCII and the letters of Latin-1; other characters become a box each. `zoom` is the
+ * size of a dot of the font. */
 DV_TOOL void dv_picture_text(dv_picture *picture, size_t x, size_t y, const char *text, size_t zoom, dv_colour colour);
 
 /* The same from bottom to top, turned to the left: (x, y) is where its upper left corner comes to be, at the bottom. */
