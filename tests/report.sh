@@ -174,5 +174,11 @@ sed 's/"epochs": 2/"epochs": 9/' runs/none-1/config.json >empty/config.json && c
 run empty -o page.html
 [[ $code == 0 && $messages == "division: empty: 2 of 9 epochs are done: its last accuracy is not its final one" ]] ||
     complain "expected a word about a training under way"
+sed 's/"test_top1": [0-9.]*/"test_top1": 50/' runs/none-1/log.jsonl >empty/log.jsonl
+for patience in 1 2; do # the second epoch is no better than the first
+    sed "s/\"epochs\": 2/\"epochs\": 9, \"patience\": $patience/" runs/none-1/config.json >empty/config.json
+    run empty -o page.html
+    [[ $code == 0 && ${messages:+told} == "$( ((patience == 1)) || echo told)" ]] || complain "expected a word unless patience ended it"
+done
 
 finish

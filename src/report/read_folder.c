@@ -129,10 +129,21 @@ static dv_status read_log(dv_report_data *data, dv_run_folder *run, const dv_rec
     return DV_OK;
 }
 
+/* Whether a training ended before its last epoch, for its tests became no better. */
+static bool lost_patience(const dv_run_folder *run) {
+    double patience;
+    size_t best = 0;
+    while (best + 1 < run->epochs && !(run->log[best].test_top1 >= run->best_top1))
+        best++;
+    return dv_record_number(dv_run_setting_of(run, "patience"), &patience) && patience > 0 &&
+           run->log[run->epochs - 1].epoch >= run->log[best].epoch + patience;
+}
+
 /* A training under way is shown, and said to be one. */
 static dv_status note_end(dv_report_data *data, const dv_run_folder *run, dv_error *error) {
     double wanted;
-    if (!dv_record_number(dv_run_setting_of(run, "epochs"), &wanted) || run->log[run->epochs - 1].epoch >= wanted)
+    if (!dv_record_number(dv_run_setting_of(run, "epochs"), &wanted) || run->log[run->epochs - 1].epoch >= wanted ||
+        lost_patience(run))
         return DV_OK;
     return dv_report_note(data, error, "%.80s: %.0f of %.0f epochs are done: its last accuracy is not its final one",
                           run->name, run->log[run->epochs - 1].epoch, wanted);
