@@ -11,7 +11,8 @@ RUN scripts/setup && apt-get install -y --no-install-recommends dpkg-dev file &&
 
 FROM debian:12-slim
 COPY --from=build /source/build/division_*.deb /tmp/
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates /tmp/division_*.deb \
+# libcurl4 is for `division data fetch`, which opens it itself.
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates libcurl4 /tmp/division_*.deb \
     && rm -rf /tmp/division_*.deb /var/lib/apt/lists/*
 WORKDIR /data
 ENTRYPOINT ["division"]
