@@ -97,6 +97,7 @@ static void put_roff(const char *words) {
 static void begin_page(const cli_command *commands) {
     printf(
         ".\\\" Made by 'division help --man' from the tables of options.\n"
+        ".ds AD l\n" /* lines are not stretched: groff 1.23 asks for it before the title, those before it after */
         ".TH DIVISION 1 \"\" \"division %s\" \"User Commands\"\n.ad l\n"
         ".SH NAME\ndivision \\- train convolutional networks in a fraction of the memory\n"
         ".SH SYNOPSIS\n.B division\n.I COMMAND\n[\\fIoptions\\fR]\n"
