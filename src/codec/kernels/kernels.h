@@ -113,8 +113,9 @@ static inline float dv_lean_steps(const dv_tile *tile) {
 /* The 255th part of a range, a hair (2^-20) more, rounded up to bf16: 255 of them reach over the range however its
  * difference was rounded. */
 static inline uint16_t dv_lean_unit(float range) {
-    float wanted = range * ((1.0f + 0x1p-20f) / (float)DV_LEAN_UNITS);
-    return range > 0 ? dv_bf16_up(wanted < DV_STEP_MIN ? DV_STEP_MIN : wanted) : 0;
+    float part = range * ((1.0f + 0x1p-20f) / (float)DV_LEAN_UNITS);
+    uint16_t unit = dv_bf16_up(part < DV_STEP_MIN ? DV_STEP_MIN : part);
+    return (uint16_t)(unit & -(range > 0)); /* no branch, for loops */
 }
 
 /* Where a block of a channel lies, in units. */

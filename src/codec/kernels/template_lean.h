@@ -167,26 +167,35 @@ static void lean_measure_tile(const dv_tile *tile, const void *src, const void *
     }
 }
 
-/* Minimum, unit and the mean outside of each channel. False if anything cannot be packed. */
+/* Minimum, unit and the mean outside of `count` channels. Not zero if anything cannot be packed. */
+LOOP uint32_t lean_choose(const float *restrict minimum, const float *restrict maximum, const lean_sums *restrict sums,
+                          size_t count, uint16_t *restrict minima, uint16_t *restrict units,
+                          uint16_t *restrict outside) {
+    uint32_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool empty = minimum[i] > maximum[i];
+        uint16_t low = dv_bf16_down((empty ? 0.0f : minimum[i]) + 0.0f);
+        float range = empty ? 0.0f : maximum[i] - dv_bf16_to_f32(low);
+        minima[i] = low;
+        units[i] = dv_lean_unit(range);
+        float mean = sums->sum[i] / larger(sums->outside[i], 1.0f); /* a sum of none is 0 */
+        outside[i] = dv_bf16_nearest_number(mean + 0.0f);
+        bad |= sums->top[i] >= dv_float_bits(DV_VALUE_LIMIT);
+        bad |= (dv_float_bits(mean) & 0x7f800000) == 0x7f800000;
+    }
+    return bad;
+}
+
+/* The same of a tile, whose record has a mean outside only if there is a mask. */
 static bool lean_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
                           lean_blocks *blocks) {
     float minimum[DV_RUN], maximum[DV_RUN];
+    uint16_t unused[DV_RUN];
     const lean_ranges all = {minimum, maximum};
     lean_sums sums;
-    uint32_t bad = 0;
     lean_measure_tile(tile, src, gate, record->lows != NULL, blocks, &all, &sums);
-    for (size_t i = 0; i < tile->channels; i++) {
-        bool empty = minimum[i] > maximum[i];
-        record->minima[i] = dv_bf16_down((empty ? 0.0f : minimum[i]) + 0.0f);
-        float range = empty ? 0.0f : maximum[i] - dv_bf16_to_f32(record->minima[i]);
-        record->units[i] = dv_lean_unit(range);
-        float mean = sums.outside[i] > 0 ? sums.sum[i] / sums.outside[i] : 0.0f;
-        if (tile->masked)
-            record->outside[i] = dv_bf16_nearest_number(mean + 0.0f);
-        bad |= sums.top[i] >= dv_float_bits(DV_VALUE_LIMIT);
-        bad |= (dv_float_bits(mean) & 0x7f800000) == 0x7f800000;
-    }
-    return !bad;
+    return !lean_choose(minimum, maximum, &sums, tile->channels, record->minima, record->units,
+                        tile->masked ? record->outside : unused);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -216,21 +225,29 @@ static void lean_measure_block(const dv_tile *tile, const void *src, const void 
         }
 }
 
-/* Where a block's channels lie among their range: to `lows` and `spans`. */
+/* Where `count` ranges lie among those of their channels. What is written are bytes, which might be anything's but for
+ * `restrict`. */
+LOOP void lean_place(const float *restrict lowest, const float *restrict highest, const uint16_t *restrict minima,
+                     const uint16_t *restrict units, size_t count, uint8_t *restrict lows, uint8_t *restrict spans) {
+    for (size_t i = 0; i < count; i++) {
+        float minimum = dv_bf16_to_f32(minima[i]), unit = dv_bf16_to_f32(units[i]);
+        bool empty = lowest[i] > highest[i];
+        dv_lean_place place =
+            dv_lean_place_of(empty ? minimum : lowest[i], empty ? minimum : highest[i], minimum, unit);
+        lows[i] = (uint8_t)place.low;
+        spans[i] = (uint8_t)place.span;
+    }
+}
+
+/* The same of a block's channels, in the record. */
 static void lean_place_block(const dv_tile *tile, const void *src, const void *gate, size_t block,
                              const dv_lean_record *record, lean_blocks *blocks) {
     lean_ranges all = lean_block_ranges(tile, blocks, blocks->known ? block : 0);
     if (!blocks->known)
         lean_measure_block(tile, src, gate, block, &all);
-    uint8_t *lows = record->lows + block * tile->channels, *spans = record->spans + block * tile->channels;
-    for (size_t i = 0; i < tile->channels; i++) {
-        float minimum = dv_bf16_to_f32(record->minima[i]), unit = dv_bf16_to_f32(record->units[i]);
-        bool empty = all.minimum[i] > all.maximum[i];
-        dv_lean_place place =
-            dv_lean_place_of(empty ? minimum : all.minimum[i], empty ? minimum : all.maximum[i], minimum, unit);
-        lows[i] = (uint8_t)place.low;
-        spans[i] = (uint8_t)place.span;
-    }
+    size_t at = block * tile->channels;
+    lean_place(all.minimum, all.maximum, record->minima, record->units, tile->channels, record->lows + at,
+               record->spans + at);
 }
 
 /* The lowest level of a block's channels, and their step. */
