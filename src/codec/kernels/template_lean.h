@@ -29,17 +29,24 @@ static void lean_ranges_clear(const lean_ranges *all, size_t count) {
     }
 }
 
-/* Adds `items` pixels, each `count` channels long and `stride` after the one before. `items` is a constant, as are
- * `masked` and `whole`: whether sums are wanted too. */
-INLINE void lean_add_items(const lean_ranges *all, lean_sums *sums, const float *restrict x, const float *restrict gate,
-                           size_t stride, size_t items, size_t count, bool masked, bool whole) {
+/* Element `index` of an array, f32 or bf16. `type` is a constant. */
+INLINE float lean_at(dv_type type, const void *array, size_t index) {
+    return type == DV_F32 ? ((const float *)array)[index] : dv_bf16_to_f32(((const uint16_t *)array)[index]);
+}
+
+/* Adds `items` pixels, each `count` channels long and `stride` after the one before. `items` and `type` are constants,
+ * as are `masked` and `whole`: whether sums are wanted too. */
+INLINE void lean_add_items(const lean_ranges *all, lean_sums *sums, dv_type type, const void *restrict x,
+                           const void *restrict gate, size_t stride, size_t items, size_t count, bool masked,
+                           bool whole) {
     float *restrict minima = all->minimum, *restrict maxima = all->maximum;
     for (size_t i = 0; i < count; i++) {
         float minimum = minima[i], maximum = maxima[i];
         float sum = whole ? sums->sum[i] : 0, outside = whole ? sums->outside[i] : 0;
         uint32_t top = whole ? sums->top[i] : 0;
         _Pragma("GCC unroll 8") for (size_t j = 0; j < items; j++) {
-            float value = x[j * stride + i], open = masked ? gate[j * stride + i] : 1.0f;
+            float value = lean_at(type, x, j * stride + i);
+            float open = masked ? lean_at(type, gate, j * stride + i) : 1.0f;
             float low = open > 0 ? value : INFINITY, high = open > 0 ? value : -INFINITY;
             minimum = smaller(low, minimum);
             maximum = larger(high, maximum);
@@ -61,46 +68,64 @@ INLINE void lean_add_items(const lean_ranges *all, lean_sums *sums, const float 
     }
 }
 
-INLINE void lean_add_pixels(const lean_ranges *all, lean_sums *sums, const float *x, const float *gate, size_t stride,
-                            size_t items, size_t count, bool masked, bool whole) {
-    for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * stride, gate += DV_GROUP * stride)
-        lean_add_items(all, sums, x, gate, stride, DV_GROUP, count, masked, whole);
-    for (; items > 0; items--, x += stride, gate += stride)
-        lean_add_items(all, sums, x, gate, stride, 1, count, masked, whole);
+INLINE void lean_add_pixels(const lean_ranges *all, lean_sums *sums, dv_type type, const char *x, const char *gate,
+                            size_t stride, size_t items, size_t count, bool masked, bool whole) {
+    const size_t pixel = stride * (type == DV_F32 ? sizeof(float) : sizeof(uint16_t));
+    for (; items >= DV_GROUP; items -= DV_GROUP, x += DV_GROUP * pixel, gate += DV_GROUP * pixel)
+        lean_add_items(all, sums, type, x, gate, stride, DV_GROUP, count, masked, whole);
+    for (; items > 0; items--, x += pixel, gate += pixel)
+        lean_add_items(all, sums, type, x, gate, stride, 1, count, masked, whole);
 }
 
-LOOP void lean_add_masked(const lean_ranges *all, lean_sums *sums, const float *x, const float *gate, size_t stride,
+INLINE void lean_add_wanted(const lean_ranges *all, lean_sums *sums, dv_type type, const void *x, const void *gate,
+                            size_t stride, size_t items, size_t count, bool masked) {
+    if (sums)
+        lean_add_pixels(all, sums, type, x, gate, stride, items, count, masked, true);
+    else
+        lean_add_pixels(all, sums, type, x, gate, stride, items, count, masked, false);
+}
+
+LOOP void lean_add_masked(const lean_ranges *all, lean_sums *sums, const void *x, const void *gate, size_t stride,
                           size_t items, size_t count) {
-    if (sums)
-        lean_add_pixels(all, sums, x, gate, stride, items, count, true, true);
-    else
-        lean_add_pixels(all, sums, x, gate, stride, items, count, true, false);
+    lean_add_wanted(all, sums, DV_F32, x, gate, stride, items, count, true);
 }
 
-LOOP void lean_add_all(const lean_ranges *all, lean_sums *sums, const float *x, size_t stride, size_t items,
+LOOP void lean_add_all(const lean_ranges *all, lean_sums *sums, const void *x, size_t stride, size_t items,
                        size_t count) {
-    if (sums)
-        lean_add_pixels(all, sums, x, x, stride, items, count, false, true);
-    else
-        lean_add_pixels(all, sums, x, x, stride, items, count, false, false);
+    lean_add_wanted(all, sums, DV_F32, x, x, stride, items, count, false);
 }
 
-INLINE void lean_add(const dv_tile *tile, const float *x, const float *gate, size_t stride, size_t items,
+LOOP void lean_add_masked_bf16(const lean_ranges *all, lean_sums *sums, const void *x, const void *gate, size_t stride,
+                               size_t items, size_t count) {
+    lean_add_wanted(all, sums, DV_BF16, x, gate, stride, items, count, true);
+}
+
+LOOP void lean_add_all_bf16(const lean_ranges *all, lean_sums *sums, const void *x, size_t stride, size_t items,
+                            size_t count) {
+    lean_add_wanted(all, sums, DV_BF16, x, x, stride, items, count, false);
+}
+
+/* Adds pixels in f32 or bf16. */
+INLINE void lean_add(const dv_tile *tile, dv_type type, const void *x, const void *gate, size_t stride, size_t items,
                      const lean_ranges *all, lean_sums *sums) {
-    if (tile->masked)
-        lean_add_masked(all, sums, x, gate, stride, items, tile->channels);
+    size_t count = tile->channels;
+    if (tile->masked && type == DV_F32)
+        lean_add_masked(all, sums, x, gate, stride, items, count);
+    else if (tile->masked)
+        lean_add_masked_bf16(all, sums, x, gate, stride, items, count);
+    else if (type == DV_F32)
+        lean_add_all(all, sums, x, stride, items, count);
     else
-        lean_add_all(all, sums, x, stride, items, tile->channels);
+        lean_add_all_bf16(all, sums, x, stride, items, count);
 }
 
-/* Adds `pixels` pixels that follow each other from `pixel` on; to sums too, unless they are NULL. */
+/* Adds `pixels` pixels that follow each other from `pixel` on; to sums too, unless they are NULL. f16 is converted. */
 static void lean_measure(const dv_tile *tile, const void *src, const void *gate, size_t pixel, size_t pixels,
                          const lean_ranges *all, lean_sums *sums) {
     const char *x = element(tile->type, src, pixel * tile->pixel_stride);
     const char *open = element(tile->type, gate, pixel * tile->pixel_stride);
-    if (tile->type == DV_F32) {
-        lean_add(tile, (const float *)(const void *)x, (const float *)(const void *)open, tile->pixel_stride, pixels,
-                 all, sums);
+    if (tile->type != DV_F16) {
+        lean_add(tile, tile->type, x, open, tile->pixel_stride, pixels, all, sums);
         return;
     }
     float values[DV_GROUP * DV_RUN], gates[DV_GROUP * DV_RUN];
@@ -109,7 +134,7 @@ static void lean_measure(const dv_tile *tile, const void *src, const void *gate,
         load_pixels(tile, element(tile->type, x, at), now, values);
         if (tile->masked)
             load_pixels(tile, element(tile->type, open, at), now, gates);
-        lean_add(tile, values, gates, tile->channels, now, all, sums);
+        lean_add(tile, DV_F32, values, gates, tile->channels, now, all, sums);
     }
 }
 
