@@ -343,15 +343,28 @@ static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_
 
 /* ---- codes --------------------------------------------------------------------------------- */
 
-/* Rows of elements to fixed point, above that of code 0, which elements outside have. */
-ANY_NUMBER LOOP void lean_quantize(const float *restrict x, const float *restrict gate, size_t stride, size_t rows,
+/* Rows of elements to fixed point, above that of code 0, which elements outside have. `type` is a constant. */
+ANY_NUMBER INLINE void lean_quantize_rows(dv_type type, const char *x, const char *gate, size_t stride, size_t rows,
+                                          size_t width, const float *restrict offset, const float *restrict scale,
+                                          uint16_t one, uint16_t *restrict fixed) {
+    const size_t row = stride * (type == DV_F32 ? sizeof(float) : sizeof(uint16_t));
+    for (size_t j = 0; j < rows; j++, x += row, gate += row, fixed += width)
+        UNROLL for (size_t i = 0; i < width; i++) {
+            uint16_t above = (uint16_t)((uint16_t)(int32_t)((lean_at(type, x, i) - offset[i]) * scale[i]) + one);
+            fixed[i] = lean_at(type, gate, i) > 0 ? above : 0;
+        }
+}
+
+ANY_NUMBER LOOP void lean_quantize(const char *restrict x, const char *restrict gate, size_t stride, size_t rows,
                                    size_t width, const float *restrict offset, const float *restrict scale,
                                    uint16_t one, uint16_t *restrict fixed) {
-    for (size_t j = 0; j < rows; j++, x += stride, gate += stride, fixed += width)
-        UNROLL for (size_t i = 0; i < width; i++) {
-            uint16_t above = (uint16_t)((uint16_t)(int32_t)((x[i] - offset[i]) * scale[i]) + one);
-            fixed[i] = gate[i] > 0 ? above : 0;
-        }
+    lean_quantize_rows(DV_F32, x, gate, stride, rows, width, offset, scale, one, fixed);
+}
+
+ANY_NUMBER LOOP void lean_quantize_bf16(const char *restrict x, const char *restrict gate, size_t stride, size_t rows,
+                                        size_t width, const float *restrict offset, const float *restrict scale,
+                                        uint16_t one, uint16_t *restrict fixed) {
+    lean_quantize_rows(DV_BF16, x, gate, stride, rows, width, offset, scale, one, fixed);
 }
 
 /* The same without a mask. */
@@ -361,13 +374,30 @@ LOOP void lean_quantize_all(const float *restrict x, size_t stride, size_t rows,
         UNROLL for (size_t i = 0; i < width; i++) fixed[i] = (uint16_t)(int32_t)((x[i] - offset[i]) * scale[i]);
 }
 
+/* A run of a map with a mask. f16 is converted. */
+INLINE void lean_run_quantize(const dv_tile *tile, const void *src, const void *gate, const pixel_run *run,
+                              const float *offset, const float *scale, uint16_t *fixed) {
+    float values[DV_RUN], gates[DV_RUN];
+    const char *x = pixel_run_at(tile, src, run);
+    const char *open = element(tile->type, gate, run->pixel * tile->pixel_stride);
+    const uint16_t one = (uint16_t)dv_fixed_one(tile->bits);
+    if (tile->type == DV_F32) {
+        lean_quantize(x, open, tile->pixel_stride, run->rows, run->width, offset, scale, one, fixed);
+    } else if (tile->type == DV_BF16) {
+        lean_quantize_bf16(x, open, tile->pixel_stride, run->rows, run->width, offset, scale, one, fixed);
+    } else {
+        load_pixels(tile, x, run->pixels, values);
+        load_pixels(tile, open, run->pixels, gates);
+        lean_quantize((const char *)values, (const char *)gates, run->width, run->rows, run->width, offset, scale, one,
+                      fixed);
+    }
+}
+
 static void lean_encode_codes(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
                               lean_blocks *blocks, packer *p) {
     lean_window seen;
-    float values[DV_RUN], gates[DV_RUN];
+    float values[DV_RUN];
     size_t stride, channels = tile->channels;
-    dv_tile behind = *tile; /* whose gates are not asked for early */
-    behind.next = 0;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
     pixel_run now = pixel_run_first(tile, most, lean_blocks_together(tile));
@@ -376,12 +406,13 @@ static void lean_encode_codes(const dv_tile *tile, const void *src, const void *
             lean_window_encode(tile, src, gate, now.block, record, blocks, &seen);
         size_t at = lean_window_place(tile, now.block, &seen);
         const float *offset = seen.offset + at, *scale = seen.scale + at;
-        const float *x = pixel_run_load(tile, src, &now, values, &stride);
-        if (tile->masked)
-            lean_quantize(x, pixel_run_load(&behind, gate, &now, gates, &stride), stride, now.rows, now.width, offset,
-                          scale, (uint16_t)dv_fixed_one(tile->bits), p->fixed + p->fill);
-        else
-            lean_quantize_all(x, stride, now.rows, now.width, offset, scale, p->fixed + p->fill);
+        uint16_t *fixed = p->fixed + p->fill;
+        if (tile->masked) {
+            lean_run_quantize(tile, src, gate, &now, offset, scale, fixed);
+        } else {
+            const float *x = pixel_run_load(tile, src, &now, values, &stride);
+            lean_quantize_all(x, stride, now.rows, now.width, offset, scale, fixed);
+        }
         packer_add(p, now.rows * now.width);
     } while (pixel_run_next(tile, &now, most));
 }
