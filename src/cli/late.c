@@ -15,9 +15,8 @@ dv_status late_open(const char *library, const late_function *functions, size_t 
         void *found = dlsym(opened, functions[i].name);
         if (found == NULL)
             return cli_error(error, DV_ERROR_UNSUPPORTED,
-                             "%.60s has no %.60s: install the version that the program "
-                             "was built with",
-                             library, functions[i].name);
+                             "%.60s has no %.60s: install the version that this was built with", library,
+                             functions[i].name);
         memcpy(functions[i].pointer, &found, sizeof found); /* no cast leads from an object to a function */
     }
     return DV_OK;
