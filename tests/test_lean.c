@@ -171,12 +171,95 @@ static void extremes_come_back(void **state) {
     trial_free(&t);
 }
 
+/* ---- normalised as they are decoded ------------------------------------------------------------ */
+
+/* Coefficients of a norm, by channel, and something that it adds. */
+typedef struct norm_trial {
+    dv_map map;
+    dv_codec codec;
+    size_t count, bytes, width;
+    float *coefficients;
+    void *src, *packed, *x, *expected, *got; /* what is added is what was packed */
+} norm_trial;
+
+static void norm_trial_free(norm_trial *t) {
+    void *const all[] = {t->src, t->coefficients, t->packed, t->x, t->expected, t->got};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+static norm_trial norm_trial_new(const char *text, const dv_map *shape) {
+    norm_trial t = {.map = *shape, .codec = codec_of(text), .count = dv_map_elements(shape)};
+    t.width = t.count * dv_type_bytes(t.map.type);
+    t.bytes = packed_bytes_of(&t.codec, &t.map);
+    t.src = map_values(&t.map, 7);
+    t.packed = aligned_alloc(DV_PACKED_ALIGNMENT, t.bytes);
+    t.coefficients = malloc(3 * t.map.channels * sizeof *t.coefficients);
+    for (size_t i = 0; i < 3 * t.map.channels; i++)
+        t.coefficients[i] = (float)(i % 7) * 0.25f - 0.5f;
+    t.x = malloc(t.width);
+    t.expected = malloc(t.width);
+    t.got = malloc(t.width);
+    dv_isa_force(DV_ISA_SCALAR);
+    assert_ok(dv_codec_encode(&t.codec, &t.map, NULL, t.src, t.packed, t.bytes, &error));
+    assert_ok(dv_codec_decode(&t.codec, &t.map, NULL, t.packed, t.bytes, t.x, &error));
+    return t;
+}
+
+/* Into `out`, where what is added is before. */
+static void normalize(norm_trial *t, dv_isa isa, bool add, void *out) {
+    dv_lean_norm norm = {t->coefficients, t->coefficients + t->map.channels, t->coefficients + 2 * t->map.channels,
+                         add ? out : NULL};
+    memcpy(out, t->src, t->width);
+    dv_isa_force(isa);
+    assert_ok(
+        dv_lean_decode_normalized(&t->codec, &t->map, NULL, 0, t->map.images, t->packed, t->bytes, &norm, out, &error));
+}
+
+/* What decoding and then normalising gives, but for rounding; what the codec's own mask cuts off is 0. */
+static void check_normalized(const norm_trial *t, bool add) {
+    for (size_t i = 0; i < t->count; i++) {
+        size_t c = i % t->map.channels;
+        const float *by = t->coefficients + c;
+        float y = (load_element(t->map.type, t->x, i) - by[0]) * by[t->map.channels] + by[2 * t->map.channels];
+        y += add ? load_element(t->map.type, t->src, i) : 0;
+        bool cut_off = dv_lean_has_mask(&t->codec) && !(load_element(t->map.type, t->src, i) > 0);
+        float bound = (t->map.type == DV_F32 ? 1e-5f : 0.02f) * (4 + fabsf(y));
+        assert_true(fabsf(load_element(t->map.type, t->expected, i) - (cut_off ? 0 : y)) <= bound);
+    }
+}
+
+static void a_norm_in_the_same_pass(void **state) {
+    (void)state;
+    static const char *const codecs[] = {"lean", "lean:levels=7,dither=stochastic", "lean:levels=15", "lean:mask=off"};
+    static const dv_map shapes[] = {
+        {.layout = DV_NHWC, .images = 2, .channels = 19, .rank = 2, .sides = {17, 12}},
+        {.layout = DV_NHWC, .images = 1, .channels = 600, .rank = 2, .sides = {9, 10}},
+    };
+    for (size_t k = 0; k < 16; k++) {
+        dv_map shape = shapes[k % 2];
+        shape.type = k / 2 % 2 ? DV_BF16 : DV_F32;
+        norm_trial t = norm_trial_new(codecs[k / 4], &shape);
+        for (int add = 0; add < 2; add++) {
+            normalize(&t, DV_ISA_SCALAR, add, t.expected);
+            check_normalized(&t, add);
+            for (int isa = 0; isa < DV_ISA_COUNT; isa++)
+                if (dv_isa_available((dv_isa)isa)) {
+                    normalize(&t, (dv_isa)isa, add, t.got);
+                    assert_memory_equal(t.got, t.expected, t.width);
+                }
+        }
+        norm_trial_free(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_error_is_within_half_a_step),
         cmocka_unit_test(inside_it_is_right_on_average),
         cmocka_unit_test(the_mask_comes_back),
         cmocka_unit_test(extremes_come_back),
+        cmocka_unit_test(a_norm_in_the_same_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

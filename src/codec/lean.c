@@ -101,9 +101,14 @@ static dv_status encode(const dv_codec_call *call, const void *elements, uint8_t
     return encode_gated(call, elements, elements, records, error);
 }
 
-static dv_status decode(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error) {
-    if (dv_map_pixels(call->map) == 1)
-        return dv_codec_exact.decode(call, records, elements, error);
+/* Coefficients and addend of a piece, whose channels are last. */
+static dv_lean_norm norm_at(const dv_lean_norm *norm, const dv_codec_call *call, const dv_tile_piece *p) {
+    size_t channel = p->element % call->map->channels, byte = p->element * dv_type_bytes(call->map->type);
+    return (dv_lean_norm){norm->mean + channel, norm->scale + channel, norm->bias + channel,
+                          norm->addend ? (const char *)norm->addend + byte : NULL};
+}
+
+static void decode_pieces(const dv_codec_call *call, const uint8_t *records, const dv_lean_norm *norm, void *elements) {
     const dv_codec_kernels *kernels = dv_codec_kernels_current();
     const dv_tile tile = describe_tile(call->codec, call->map);
     size_t pieces = call->count * dv_map_tiles(call->map), element_bytes = dv_type_bytes(call->map->type);
@@ -113,8 +118,15 @@ static dv_status decode(const dv_codec_call *call, const uint8_t *records, void 
         dv_tile_piece p = dv_tile_piece_at(call, &tile, bytes, i);
         dv_lean_record record;
         (void)cut_record(&p.tile, (uint8_t *)records + p.byte, &record);
-        kernels->lean_decode(&p.tile, p.key, &record, (char *)elements + p.element * element_bytes);
+        dv_lean_norm by = norm ? norm_at(norm, call, &p) : (dv_lean_norm){NULL};
+        kernels->lean_decode(&p.tile, p.key, &record, norm ? &by : NULL, (char *)elements + p.element * element_bytes);
     }
+}
+
+static dv_status decode(const dv_codec_call *call, const uint8_t *records, void *elements, dv_error *error) {
+    if (dv_map_pixels(call->map) == 1)
+        return dv_codec_exact.decode(call, records, elements, error);
+    decode_pieces(call, records, NULL, elements);
     return DV_OK;
 }
 
@@ -158,6 +170,23 @@ dv_status dv_lean_encode(const dv_codec *codec, const dv_map *map, const dv_nois
         return dv_fail(error, DV_ERROR_UNSUPPORTED, "lean: a map of one pixel is kept exact, and has no mask inside");
     uint8_t *records = (uint8_t *)packed + first * call.record_bytes;
     return encode_gated(&call, src, gate, records, error);
+}
+
+bool dv_lean_can_normalize(const dv_codec *codec, const dv_map *map) {
+    return codec->kind == &dv_codec_lean && map->layout == DV_NHWC && map->type != DV_F16 && dv_map_pixels(map) > 1;
+}
+
+dv_status dv_lean_decode_normalized(const dv_codec *codec, const dv_map *map, const dv_noise *noise, size_t first,
+                                    size_t count, const void *packed, size_t packed_bytes, const dv_lean_norm *norm,
+                                    void *images, dv_error *error) {
+    dv_codec_call call = {.codec = codec, .map = map, .first = first, .count = count};
+    if (noise)
+        call.noise = *noise;
+    DV_TRY(dv_codec_check_call(&call, images, packed, packed_bytes, error));
+    if (!dv_lean_can_normalize(codec, map))
+        return dv_fail(error, DV_ERROR_UNSUPPORTED, "lean: only maps of f32 or bf16 with channels last are normalised");
+    decode_pieces(&call, (const uint8_t *)packed + first * call.record_bytes, norm, images);
+    return DV_OK;
 }
 
 static bool tells_mask(const dv_codec *codec) {

@@ -2,6 +2,7 @@
  * right before they are used. */
 #include "base/status.h"
 #include "codec/kind.h"
+#include "codec/lean.h"
 #include "graph/plan.h"
 #include "graph/run.h"
 #include "nn/parts.h"
@@ -35,6 +36,12 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
         clear_zeros(kept, first, count, buffer);
     *images = buffer;
     return DV_OK;
+}
+
+static dv_status load_normalized(const dv_kept *kept, size_t first, size_t count, const dv_lean_norm *norm,
+                                 void *images, dv_error *error) {
+    return dv_lean_decode_normalized(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed,
+                                     kept->packed_bytes, norm, images, error);
 }
 
 static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
@@ -73,7 +80,7 @@ void dv_packed_fill(const dv_run *run, dv_value value, dv_kept *kept) {
 
 const dv_keeper dv_keep_packed = {
     .name = "packed",
-    .access = {.store = store, .load = load, .load_mask = load_mask},
+    .access = {.store = store, .load = load, .load_normalized = load_normalized, .load_mask = load_mask},
     .book = dv_packed_book,
     .form = dv_packed_form,
     .tells_mask = tells_mask,

@@ -15,6 +15,7 @@
  * has a workspace of its own. */
 #include "base/sizes.h"
 #include "base/status.h"
+#include "codec/lean.h"
 #include "graph/plan.h"
 #include "graph/run.h"
 
@@ -49,8 +50,25 @@ static int workspace_to_share(const dv_plan *plan, const dv_graph_layer *node) {
     return plan->values[node->inputs[last]].recompute_workspace;
 }
 
+/* A batch norm made the value, and what it normalises is kept by a code that comes back normalised, cut off just where
+ * the norm's output is. */
+static bool is_one_pass(const dv_plan *plan, dv_value value) {
+    const dv_graph_layer *node = layer_of(plan, value);
+    dv_value x = node->inputs[0];
+    const dv_value_plan *of = &plan->values[x];
+    const dv_keeper *keeper = dv_keeper_in_memory(of);
+    const dv_map *map = &plan->graph->values[x].map;
+    if (!node->layer.kind->normalises || !keeper || !keeper->access.load_normalized ||
+        !dv_lean_can_normalize(&of->codec, map) || layer_of(plan, x)->layer.zero_outside_mask)
+        return false;
+    bool cut_off = node->layer.zero_outside_mask, by_code = plan->values[value].mask_in == x;
+    return dv_lean_has_mask(&of->codec) ? cut_off && by_code : !cut_off;
+}
+
 /* What the value's layer works in. A mask that lies in a code, and not beside it as bits, is decoded there. */
 static size_t workspace_bytes(const dv_value_plan *v, const dv_layer *layer) {
+    if (v->one_pass)
+        return layer->recompute_pass_bytes;
     bool mask_in_code = v->mask_keeper && v->mask_keeper != &dv_keep_mask;
     return layer->recompute_bytes + (mask_in_code ? layer->recompute_mask_bytes : 0);
 }
@@ -60,6 +78,7 @@ static dv_status book(dv_plan *plan, dv_value value, int made, dv_error *error) 
     (void)error;
     dv_value_plan *v = &plan->values[value];
     const dv_graph_layer *node = layer_of(plan, value);
+    v->one_pass = is_one_pass(plan, value);
     size_t bytes = workspace_bytes(v, &node->layer);
     int first = dv_first_read(plan, v->numbers_read), last = dv_last_read(plan, v->numbers_read);
     int shared = workspace_to_share(plan, node);
@@ -77,6 +96,7 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
     kept->inputs = run->calls[producer].kept;
     kept->arrays = &run->arrays[producer];
     kept->saved = dv_run_piece(run, plan->layers[producer].saved);
+    kept->one_pass = plan->values[value].one_pass;
     kept->workspace = dv_run_piece(run, plan->values[value].recompute_workspace);
 }
 

@@ -96,6 +96,12 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
     return kept->behind->load(kept, first, count, buffer, images, error);
 }
 
+static dv_status load_normalized(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
+                                 void *images, dv_error *error) {
+    DV_TRY(wait_for(kept, error));
+    return kept->behind->load_normalized(kept, first, count, norm, images, error);
+}
+
 static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                            dv_error *error) {
     DV_TRY(wait_for(kept, error));
@@ -111,7 +117,7 @@ static void fill(const dv_run *run, dv_value value, dv_kept *kept) {
 
 const dv_keeper dv_keep_spilled = {
     .name = "spilled",
-    .access = {.store = store, .load = load, .load_mask = load_mask},
+    .access = {.store = store, .load = load, .load_normalized = load_normalized, .load_mask = load_mask},
     .spills = true,
     .book = book,
     .fill = fill,

@@ -48,6 +48,7 @@ typedef struct dv_value_plan {
     int packed;              /* its packed form */
     int mask;                /* its mask, as bits */
     int recompute_workspace; /* of its layer, which makes it again */
+    bool one_pass;           /* ... a batch norm, by decoding what it normalises and normalising it in one pass */
     int diff;                /* its gradient */
     size_t kept_bytes;       /* alive when forward ends */
 

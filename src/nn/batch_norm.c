@@ -21,6 +21,7 @@
  *
  * Sums are f32 over a few dozen elements, double beyond, in an order that follows from the shape. */
 #include "base/sizes.h"
+#include "codec/lean.h"
 #include "nn/parts.h"
 #include "nn/shape.h"
 
@@ -159,17 +160,19 @@ static size_t images_at_once(const dv_map *map) {
 
 /* What recomputing takes. */
 typedef struct recompute_space {
-    float *mean, *scale, *bias; /* extended */
+    float *mean, *scale, *bias; /* extended; with one pass it has nothing but these */
     void *x;                    /* images; NULL where nothing is added, and x can be where the output will be */
     uint8_t *mask;              /* of these images; there only if a code has it (recompute_mask_bytes) */
 } recompute_space;
 
-static size_t cut_recompute_space(const dv_layer *layer, void *memory, recompute_space *s) {
+static size_t cut_recompute_space(const dv_layer *layer, void *memory, bool one_pass, recompute_space *s) {
     const dv_map *map = &layer->output;
     size_t extended = dv_extended(map->channels) * sizeof(float), offset = 0;
     s->mean = dv_carve(memory, &offset, extended);
     s->scale = dv_carve(memory, &offset, extended);
     s->bias = dv_carve(memory, &offset, extended);
+    if (one_pass)
+        return offset;
     s->x = options_of(layer)->add ? dv_carve(memory, &offset, images_at_once(map) * image_bytes(map)) : NULL;
     size_t bytes = offset;
     s->mask = dv_carve(memory, &offset, 0);
@@ -184,7 +187,8 @@ static dv_status prepare(dv_layer *layer, dv_error *error) {
     layer->backward_workspace_bytes = cut_workspace(layer, NULL, true, &w);
     layer->store_input_bytes = images_at_once(&layer->output) * image_bytes(&layer->output);
     layer->input_slice_bytes = (dv_map_slice_images(&layer->output) * image_bytes(&layer->output) + 63) / 64 * 64;
-    layer->recompute_bytes = cut_recompute_space(layer, NULL, &(recompute_space){0});
+    layer->recompute_bytes = cut_recompute_space(layer, NULL, false, &(recompute_space){0});
+    layer->recompute_pass_bytes = cut_recompute_space(layer, NULL, true, &(recompute_space){0});
     layer->recompute_mask_bytes = images_at_once(&layer->output) * dv_mask_stride(&layer->output);
     layer->diff_state_bytes = cut_diff_state(layer, NULL, &w);
     layer->diff_images_bytes = layer->recompute_mask_bytes;
@@ -480,26 +484,45 @@ static void normalize_kept(const dv_map *map, const recompute_space *s, const vo
     }
 }
 
+/* x comes as it is, and its mask. */
+static dv_status recompute_from(const dv_layer *layer, const dv_kept *output, size_t first, size_t count,
+                                const void *addend, void *images, dv_error *error) {
+    const dv_map *map = &layer->output;
+    recompute_space s;
+    const void *x;
+    cut_recompute_space(layer, output->workspace, false, &s);
+    DV_TRY(dv_kept_images(output->inputs[0], first, count, s.x ? s.x : images, &x, error));
+    choose_scales_again(layer, output, &s);
+    const uint8_t *mask = output->mask ? output->mask + first * dv_mask_stride(map) : NULL;
+    if (options_of(layer)->relu && !mask)
+        DV_TRY(dv_kept_mask(output, first, count, s.mask, &mask, error));
+    normalize_kept(map, &s, x, addend, mask, count, images);
+    return DV_OK;
+}
+
+/* x comes normalised. */
+static dv_status recompute_in_one_pass(const dv_layer *layer, const dv_kept *output, size_t first, size_t count,
+                                       const void *addend, void *images, dv_error *error) {
+    recompute_space s;
+    cut_recompute_space(layer, output->workspace, true, &s);
+    choose_scales_again(layer, output, &s);
+    const dv_lean_norm norm = {s.mean, s.scale, s.bias, addend};
+    return dv_kept_normalized(output->inputs[0], first, count, &norm, images, error);
+}
+
 /* What is added comes first, to where the output will be: if it is recomputed too, it may be so in the same workspace,
  * which is used for x and the coefficients only then. */
 static dv_status recompute(const dv_layer *layer, const dv_kept *output, size_t first, size_t count, void *images,
                            dv_error *error) {
     const dv_map *map = &layer->output;
     size_t step = images_at_once(map);
-    recompute_space s;
-    cut_recompute_space(layer, output->workspace, &s);
     for (size_t done = 0; done < count; done += step) {
         size_t at = first + done, now = dv_smaller(step, count - done);
         void *to = dv_image_in(map, images, done);
-        const void *addend = NULL, *x;
+        const void *addend = NULL;
         if (options_of(layer)->add)
             DV_TRY(dv_kept_images(output->inputs[1], at, now, to, &addend, error));
-        DV_TRY(dv_kept_images(output->inputs[0], at, now, s.x ? s.x : to, &x, error));
-        choose_scales_again(layer, output, &s);
-        const uint8_t *mask = output->mask ? output->mask + at * dv_mask_stride(map) : NULL;
-        if (options_of(layer)->relu && !mask)
-            DV_TRY(dv_kept_mask(output, at, now, s.mask, &mask, error));
-        normalize_kept(map, &s, x, addend, mask, now, to);
+        DV_TRY((output->one_pass ? recompute_in_one_pass : recompute_from)(layer, output, at, now, addend, to, error));
     }
     return DV_OK;
 }

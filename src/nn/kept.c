@@ -17,6 +17,11 @@ dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *
     return kept->access->load(kept, first, count, buffer, images, error);
 }
 
+dv_status dv_kept_normalized(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
+                             void *images, dv_error *error) {
+    return kept->access->load_normalized(kept, first, count, norm, images, error);
+}
+
 dv_status dv_kept_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                        dv_error *error) {
     return kept->mask_access->load_mask(kept->mask_in, first, count, buffer, mask, error);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 typedef struct dv_kept dv_kept;
+struct dv_lean_norm;
 
 /* The part of a keeper that layers meet (graph/keeper.h has the rest). */
 typedef struct dv_keeper_access {
@@ -27,6 +28,11 @@ typedef struct dv_keeper_access {
      * for them. */
     dv_status (*load)(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                       dv_error *error);
+
+    /* What a batch norm makes of these images, in the same pass: at `images`, where what it adds may be before. NULL:
+     * they are to be loaded, and normalised then. */
+    dv_status (*load_normalized)(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
+                                 void *images, dv_error *error);
 
     /* The same of their mask, which follows from what is kept of the numbers. NULL: it does not. */
     dv_status (*load_mask)(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
@@ -56,7 +62,8 @@ struct dv_kept {
     const dv_kept *const *inputs;         /* [producer->input_count] */
     const struct dv_layer_arrays *arrays; /* the producer's */
     const void *saved;                    /* what the producer saved in forward */
-    void *workspace;                      /* [producer->recompute_bytes] or more. Values of which one is the last input
+    bool one_pass;                        /* the producer is a batch norm, whose first input can be had normalised */
+    void *workspace;                      /* [producer->recompute_bytes] or more, with one pass recompute_pass_bytes. Values of which one is the last input
                                              of the other may share it: a producer gets its last input first */
 
     /* A value that lies in a file in the meantime: */
@@ -80,6 +87,10 @@ static inline bool dv_kept_whole(const dv_kept *kept) {
  * `buffer`, which has room for them. */
 dv_status dv_kept_images(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
                          dv_error *error);
+
+/* What a batch norm makes of those images: for the producers of values with `one_pass`. */
+dv_status dv_kept_normalized(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
+                             void *images, dv_error *error);
 
 /* The mask of those images, as bits in the order of the `bits` codec, dv_mask_stride(map) apart: where they are, or
  * in `buffer`, which has room for them. */

@@ -264,6 +264,7 @@ struct dv_layer {
     bool cheap_twice;            /* forward_slice takes hardly more time than to write and read what it makes */
     size_t recompute_bytes;      /* of workspace for recompute */
     size_t recompute_mask_bytes; /* ... and behind them, if the mask of the output is read out of a code */
+    size_t recompute_pass_bytes; /* instead of both, if the first input comes normalised */
     size_t diff_slice_bytes;     /* of workspace more, behind that of backward, if the gradient of the output comes by
                                   * slices. 0: it cannot */
     size_t diff_state_bytes;     /* that backward leaves for diff_images */

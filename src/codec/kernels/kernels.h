@@ -95,6 +95,19 @@ typedef struct dv_lean_record {
     uint8_t *codes;    /* a stream, in the order of the tile's elements in memory */
 } dv_lean_record;
 
+/* What a batch norm makes of decoded elements: (x - mean) * scale + bias by channel, and `addend` to that, laid out as
+ * the elements are, or NULL; what it is added to may be in its place. Of a code with a mask, all outside becomes 0. */
+typedef struct dv_lean_norm {
+    const float *mean, *scale, *bias; /* [channels] */
+    const void *addend;
+} dv_lean_norm;
+
+/* The value of level 0 and the step to the next, normalised in the stead of what they become. */
+static inline void dv_lean_normalize(float mean, float scale, float bias, float *base, float *step) {
+    *base = (*base - mean) * scale + bias;
+    *step = *step * scale;
+}
+
 /* A tile of one block needs no places of blocks: it begins at its channel's minimum, and has all of its range. */
 static inline bool dv_lean_has_blocks(const dv_tile *tile) {
     return dv_tile_blocks(tile) > 1;
@@ -211,7 +224,9 @@ typedef struct dv_codec_kernels {
      * and type from `gate` on, is not positive are outside. False as division_encode. */
     bool (*lean_encode)(const dv_tile *tile, dv_random key, const void *src, const void *gate,
                         const dv_lean_record *record);
-    void (*lean_decode)(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst);
+    /* `norm` may be NULL; else the tile has channels last, and f32 or bf16. */
+    void (*lean_decode)(const dv_tile *tile, dv_random key, const dv_lean_record *record, const dv_lean_norm *norm,
+                        void *dst);
 
     /* What is inside, as bits of a mask of the whole image of `elements`, whose element `first` is the tile's first.
      * The mask is zero before. */

@@ -119,7 +119,8 @@ static inline float dv_level_of(const dv_tile *tile, dv_random key, const uint8_
 /* reference_lean.c */
 bool dv_reference_lean_encode(const dv_tile *tile, dv_random key, const void *src, const void *gate,
                               const dv_lean_record *record);
-void dv_reference_lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst);
+void dv_reference_lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record,
+                              const dv_lean_norm *norm, void *dst);
 void dv_reference_lean_mask(const dv_tile *tile, const uint8_t *codes, size_t first, size_t elements, uint8_t *mask);
 
 /* reference_codes.c */

@@ -110,15 +110,27 @@ bool dv_reference_lean_encode(const dv_tile *tile, dv_random key, const void *sr
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-void dv_reference_lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
+/* An element whose code is `level` steps above code 0, with or without its dither; `added` is what a norm adds. */
+static float decoded(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, size_t channel,
+                     size_t block, float level, float added) {
+    float step, base = base_of(tile, record, channel, block, &step);
+    if (tile->masked && level < 0.5f) /* code 0 */
+        return norm ? 0.0f : dv_bf16_to_f32(record->outside[channel]);
+    base = tile->masked ? base - step : base;
+    if (norm)
+        dv_lean_normalize(norm->mean[channel], norm->scale[channel], norm->bias[channel], &base, &step);
+    return norm && norm->addend ? base + step * level + added : base + step * level;
+}
+
+void dv_reference_lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record,
+                              const dv_lean_norm *norm, void *dst) {
     for (size_t channel = 0; channel < tile->channels; channel++)
         for (size_t pixel = 0; pixel < dv_tile_pixels(tile); pixel++) {
-            float step, base = base_of(tile, record, channel, dv_block_of(tile, pixel), &step);
+            size_t at = dv_element_index(tile, channel, pixel);
             float level = dv_level_of(tile, key, record->codes, dv_code_index(tile, channel, pixel));
-            float value = (tile->masked ? base - step : base) + step * level;
-            if (tile->masked && level < 0.5f) /* code 0, with or without its dither */
-                value = dv_bf16_to_f32(record->outside[channel]);
-            dv_store_element(tile->type, dst, dv_element_index(tile, channel, pixel), value);
+            float added = norm && norm->addend ? dv_load_element(tile->type, norm->addend, at) : 0.0f;
+            float value = decoded(tile, record, norm, channel, dv_block_of(tile, pixel), level, added);
+            dv_store_element(tile->type, dst, at, value);
         }
 }
 

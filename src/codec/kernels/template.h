@@ -34,6 +34,13 @@
 /* Before a loop whose vector form is worth unrolling: those that are the time a codec takes. */
 #define UNROLL _Pragma("GCC unroll 4")
 
+/* Before a loop each of whose elements has nothing to do with the others, which the compiler cannot know. */
+#if defined(__clang__)
+#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH _Pragma("GCC ivdep")
+#endif
+
 /* Of arrays that loops go through: a vector that begins in the middle of a cache line costs twice. */
 #define ALIGNED _Alignas(64)
 

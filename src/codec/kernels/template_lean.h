@@ -329,14 +329,23 @@ static void lean_window_encode(const dv_tile *tile, const void *src, const void 
     }
 }
 
+LOOP void lean_normalize(const dv_lean_norm *norm, size_t channels, float *restrict base, float *restrict step) {
+    const float *restrict mean = norm->mean, *restrict scale = norm->scale, *restrict bias = norm->bias;
+    for (size_t i = 0; i < channels; i++)
+        dv_lean_normalize(mean[i], scale[i], bias[i], &base[i], &step[i]);
+}
+
 /* With a mask, codes of levels begin with 1. */
-static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_record *record, lean_window *seen) {
+static void lean_window_decode(const dv_tile *tile, size_t block, const dv_lean_record *record,
+                               const dv_lean_norm *norm, lean_window *seen) {
     lean_window_move(tile, block, seen);
     for (; block < seen->end; block++) {
         size_t at = lean_window_place(tile, block, seen);
         lean_levels(tile, record, block, seen->offset + at, seen->scale + at);
         for (size_t i = at; tile->masked && i < at + tile->channels; i++)
             seen->offset[i] = seen->offset[i] - seen->scale[i];
+        if (norm)
+            lean_normalize(norm, tile->channels, seen->offset + at, seen->scale + at);
         lean_window_repeat(tile, at, seen);
     }
 }
@@ -438,6 +447,40 @@ LOOP void lean_restore_bf16(const float *restrict levels, size_t stride, size_t 
         }
 }
 
+/* Rows of levels to what a norm makes of them and adds to, below `least` to 0. Each addend is read before what may take
+ * its place is written. */
+LOOP void lean_restore_add(const float *restrict levels, float least, size_t stride, size_t rows, size_t width,
+                           const float *restrict base, const float *restrict step, const float *addend, float *out) {
+    for (size_t j = 0; j < rows; j++, levels += width, addend += stride, out += stride)
+        EACH for (size_t i = 0; i < width; i++) {
+            float value = base[i] + step[i] * levels[i] + addend[i];
+            out[i] = levels[i] < least ? 0.0f : value;
+        }
+}
+
+LOOP void lean_restore_add_bf16(const float *restrict levels, float least, size_t stride, size_t rows, size_t width,
+                                const float *restrict base, const float *restrict step, const uint16_t *addend,
+                                uint16_t *out) {
+    for (size_t j = 0; j < rows; j++, levels += width, addend += stride, out += stride)
+        EACH for (size_t i = 0; i < width; i++) {
+            float value = base[i] + step[i] * levels[i] + dv_bf16_to_f32(addend[i]);
+            out[i] = dv_bf16_nearest_number(levels[i] < least ? 0.0f : value);
+        }
+}
+
+/* The same of a run of a tile in f32 or bf16. */
+INLINE void lean_run_add(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
+                         const float *step, const void *addend, void *dst) {
+    const float inside = tile->masked ? 0.5f : -INFINITY;
+    size_t stride = tile->pixel_stride, first = run->pixel * stride;
+    if (tile->type == DV_F32)
+        lean_restore_add(levels, inside, stride, run->rows, run->width, base, step, (const float *)addend + first,
+                         (float *)dst + first);
+    else
+        lean_restore_add_bf16(levels, inside, stride, run->rows, run->width, base, step,
+                              (const uint16_t *)addend + first, (uint16_t *)dst + first);
+}
+
 INLINE void lean_run_restore(const dv_tile *tile, const float *levels, const pixel_run *run, const float *base,
                              const float *step, const float *outside, void *dst) {
     char *at = element_in(tile->type, dst, run->pixel * tile->pixel_stride);
@@ -455,22 +498,34 @@ INLINE void lean_run_restore(const dv_tile *tile, const float *levels, const pix
     }
 }
 
-static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, unpacker *u, void *dst) {
+/* What elements outside are decoded as, for each of a run. */
+static void lean_outside(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, float *outside) {
+    size_t channels = tile->masked ? tile->channels : 0;
+    if (norm)
+        memset(outside, 0, channels * sizeof *outside);
+    else
+        bf16_to_f32(record->outside, channels, outside);
+    repeat(outside, channels, repetitions(tile->channels, tile->edges[2] * lean_blocks_together(tile)));
+}
+
+static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, unpacker *u,
+                              void *dst) {
     lean_window seen;
     float outside[DV_RUN];
     size_t channels = tile->channels;
     seen.first = seen.end = 0;
-    if (tile->masked)
-        bf16_to_f32(record->outside, channels, outside);
-    repeat(outside, tile->masked ? channels : 0, repetitions(channels, tile->edges[2] * lean_blocks_together(tile)));
+    lean_outside(tile, record, norm, outside);
     const size_t most = DV_RUN / channels;
     pixel_run now = pixel_run_first(tile, most, lean_blocks_together(tile));
     do {
         if (now.block < seen.first || now.block >= seen.end)
-            lean_window_decode(tile, now.block, record, &seen);
+            lean_window_decode(tile, now.block, record, norm, &seen);
         size_t at = lean_window_place(tile, now.block, &seen);
-        lean_run_restore(tile, unpacker_take(u, now.rows * now.width), &now, seen.offset + at, seen.scale + at, outside,
-                         dst);
+        const float *levels = unpacker_take(u, now.rows * now.width), *base = seen.offset + at, *step = seen.scale + at;
+        if (norm && norm->addend)
+            lean_run_add(tile, levels, &now, base, step, norm->addend, dst);
+        else
+            lean_run_restore(tile, levels, &now, base, step, outside, dst);
     } while (pixel_run_next(tile, &now, most));
 }
 
@@ -529,17 +584,18 @@ static bool lean_encode(const dv_tile *tile, dv_random key, const void *src, con
     return true;
 }
 
-static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
+static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, const dv_lean_norm *norm,
+                        void *dst) {
     unpacker u;
     unpacker_begin(&u, tile, key, record->codes);
     if (tile->layout == DV_NHWC) {
-        lean_decode_codes(tile, record, &u, dst);
+        lean_decode_codes(tile, record, norm, &u, dst);
         return;
     }
     const dv_tile one = lean_channel(tile);
     for (size_t c = 0; c < tile->channels; c++) {
         dv_lean_record part = lean_channel_record(tile, record, c);
-        lean_decode_codes(&one, &part, &u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
+        lean_decode_codes(&one, &part, NULL, &u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
     }
 }
 
