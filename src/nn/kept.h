@@ -63,8 +63,8 @@ struct dv_kept {
     const struct dv_layer_arrays *arrays; /* the producer's */
     const void *saved;                    /* what the producer saved in forward */
     bool one_pass;                        /* the producer is a batch norm, whose first input can be had normalised */
-    void *workspace;                      /* [producer->recompute_bytes] or more, with one pass recompute_pass_bytes. Values of which one is the last input
-                                             of the other may share it: a producer gets its last input first */
+    void *workspace; /* [producer->recompute_bytes] or more, with one pass recompute_pass_bytes. Values of which one is
+                        the last input of the other may share it: a producer gets its last input first */
 
     /* A value that lies in a file in the meantime: */
     const dv_keeper_access *behind; /* how it is kept beside that */

@@ -288,15 +288,9 @@ INLINE void lean_levels(const dv_tile *tile, const dv_lean_record *record, size_
     }
 }
 
-/* How many blocks of a band runs take together: with few channels as many as a run has room for. */
-INLINE size_t lean_blocks_together(const dv_tile *tile) {
-    size_t most = DV_RUN / tile->channels / tile->edges[2];
-    return tile->channels < DV_SHORT && tile->channels == tile->pixel_stride && most > 1 ? most : 1;
-}
-
 /* The blocks that a window has from `block` on, those together that runs take together. */
 INLINE void lean_window_move(const dv_tile *tile, size_t block, lean_window *seen) {
-    size_t across = tile->blocks[2], x = block % across, together = lean_blocks_together(tile);
+    size_t across = tile->blocks[2], x = block % across, together = blocks_together(tile);
     seen->times = repetitions(tile->channels, tile->edges[2]);
     seen->first = block;
     size_t room = DV_LEAN_WINDOW / (tile->channels * seen->times);
@@ -409,7 +403,7 @@ static void lean_encode_codes(const dv_tile *tile, const void *src, const void *
     size_t stride, channels = tile->channels;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most, lean_blocks_together(tile));
+    pixel_run now = pixel_run_first(tile, most);
     do {
         if (now.block < seen.first || now.block >= seen.end)
             lean_window_encode(tile, src, gate, now.block, record, blocks, &seen);
@@ -505,7 +499,7 @@ static void lean_outside(const dv_tile *tile, const dv_lean_record *record, cons
         memset(outside, 0, channels * sizeof *outside);
     else
         bf16_to_f32(record->outside, channels, outside);
-    repeat(outside, channels, repetitions(tile->channels, tile->edges[2] * lean_blocks_together(tile)));
+    repeat(outside, channels, run_repetitions(tile));
 }
 
 static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm, unpacker *u,
@@ -516,7 +510,7 @@ static void lean_decode_codes(const dv_tile *tile, const dv_lean_record *record,
     seen.first = seen.end = 0;
     lean_outside(tile, record, norm, outside);
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most, lean_blocks_together(tile));
+    pixel_run now = pixel_run_first(tile, most);
     do {
         if (now.block < seen.first || now.block >= seen.end)
             lean_window_decode(tile, now.block, record, norm, &seen);

@@ -140,6 +140,22 @@ typedef struct pixel_run {
     size_t rows, width; /* the same, as rows of elements */
 } pixel_run;
 
+/* How many blocks of a row of blocks runs take together: with few channels as many as a run has room for. */
+INLINE size_t blocks_together(const dv_tile *tile) {
+    size_t most = DV_RUN / tile->channels / tile->edges[2];
+    return tile->channels < DV_SHORT && tile->channels == tile->pixel_stride && most > 1 ? most : 1;
+}
+
+/* Times that a number of each channel is repeated, for as many pixels as a run may have. */
+INLINE size_t run_repetitions(const dv_tile *tile) {
+    return repetitions(tile->channels, tile->edges[2] * blocks_together(tile));
+}
+
+/* Pixels of a run, from its pixel `done` on, that are in one block, and whose elements are in one row of the run. */
+INLINE size_t pixels_alike(const dv_tile *tile, const pixel_run *run, size_t done) {
+    return run->rows == 1 ? least(tile->edges[2], run->pixels - done) : run->pixels;
+}
+
 /* Sets the sizes of a run that starts where it says. */
 INLINE void pixel_run_measure(const dv_tile *tile, pixel_run *now, size_t most) {
     now->pixels = least(now->left, most);
@@ -148,7 +164,8 @@ INLINE void pixel_run_measure(const dv_tile *tile, pixel_run *now, size_t most) 
     now->width = tile->channels * together;
 }
 
-static pixel_run pixel_run_first(const dv_tile *tile, size_t most, size_t blocks) {
+static pixel_run pixel_run_first(const dv_tile *tile, size_t most) {
+    size_t blocks = blocks_together(tile);
     pixel_run first = {.blocks = blocks, .left = least(blocks * tile->edges[2], tile->sides[2])};
     pixel_run_measure(tile, &first, most);
     return first;
@@ -174,7 +191,7 @@ static void pixel_run_next_row(const dv_tile *tile, pixel_run *now) {
     }
 }
 
-/* What is made of the averages of the last run's block serves for this one: the same block, repeated as often. */
+/* What is made of the averages of the last run's blocks serves for this one: the same blocks, repeated as often. */
 INLINE bool pixel_run_is_alike(const pixel_run *last, const pixel_run *now) {
     return last->pixels != 0 && last->block == now->block && last->width == now->width;
 }
@@ -219,21 +236,30 @@ INLINE const float *pixel_run_load(const dv_tile *tile, const void *src, const p
     return buffer;
 }
 
+/* The averages of each element of a row of the run. */
+static void nhwc_run_averages(const dv_tile *tile, const void *src, const dv_tile_record *record, const pixel_run *run,
+                              window *seen, float *low) {
+    size_t channels = tile->channels, block = run->block;
+    for (size_t done = 0, pixels; done < run->pixels; done += pixels, block++) {
+        pixels = pixels_alike(tile, run, done);
+        bf16_to_f32(nhwc_averages(tile, src, record, block, seen), channels, low + done * channels);
+        repeat(low + done * channels, channels, run->rows == 1 ? pixels : 1);
+    }
+}
+
 /* The second pass. */
 static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_record *record, scales *to, packer *p) {
-    size_t channels = tile->channels, times = repetitions(channels, tile->edges[2]), stride;
+    size_t channels = tile->channels, times = run_repetitions(tile), stride;
     repeat(to->offset, channels, times);
     repeat(to->scale, channels, times);
     ALIGNED float low[DV_RUN], buffer[DV_RUN];
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most, 1), last = {0};
+    pixel_run now = pixel_run_first(tile, most), last = {0};
     do {
-        if (!pixel_run_is_alike(&last, &now)) {
-            bf16_to_f32(nhwc_averages(tile, src, record, now.block, &seen), channels, low);
-            repeat(low, channels, now.rows == 1 ? now.pixels : 1);
-        }
+        if (!pixel_run_is_alike(&last, &now))
+            nhwc_run_averages(tile, src, record, &now, &seen, low);
         last = now;
         const float *x = pixel_run_load(tile, src, &now, buffer, &stride);
         quantize(x, stride, now.rows, now.width, low, to->offset, to->scale, p->fixed + p->fill, tile->next);
@@ -241,21 +267,30 @@ static void nhwc_quantize(const dv_tile *tile, const void *src, const dv_tile_re
     } while (pixel_run_next(tile, &now, most));
 }
 
+static void nhwc_run_pairs(const dv_tile *tile, const void *src, const dv_tile_record *record, const pixel_run *run,
+                           window *seen, halved *low) {
+    size_t half = tile->channels / 2, block = run->block;
+    for (size_t done = 0, pixels; done < run->pixels; done += pixels, block++) {
+        pixels = pixels_alike(tile, run, done);
+        halve_averages(nhwc_averages(tile, src, record, block, seen), half, run->rows == 1 ? pixels : 1, done * half,
+                       low);
+    }
+}
+
 /* The same by pairs. */
 static void nhwc_quantize_pairs(const dv_tile *tile, const void *src, const dv_tile_record *record, const scales *to,
                                 packer *p) {
-    size_t half = tile->channels / 2, times = repetitions(tile->channels, tile->edges[2]);
+    size_t half = tile->channels / 2, times = run_repetitions(tile);
     halved low, offset, scale;
     halve(to->offset, half, times, &offset);
     halve(to->scale, half, times, &scale);
     window seen;
     seen.first = seen.end = 0;
     const size_t most = DV_RUN / tile->channels;
-    pixel_run now = pixel_run_first(tile, most, 1), last = {0};
+    pixel_run now = pixel_run_first(tile, most), last = {0};
     do {
         if (!pixel_run_is_alike(&last, &now))
-            halve_averages(nhwc_averages(tile, src, record, now.block, &seen), half, now.rows == 1 ? now.pixels : 1,
-                           &low);
+            nhwc_run_pairs(tile, src, record, &now, &seen, &low);
         last = now;
         const void *x = pixel_run_at(tile, src, &now);
         quantize_pairs(x, tile->pixel_stride / 2, now.rows, now.width / 2, &low, &offset, &scale,
@@ -346,20 +381,29 @@ INLINE void add_averages(const uint16_t *averages, const float *minimum, size_t 
             base[i] = dv_bf16_to_f32(averages[i]) + minimum[i];
 }
 
+/* The value of level 0 of each element of a row of the run. */
+static void nhwc_run_bases(const dv_tile *tile, const dv_tile_record *record, const float *minimum,
+                           const pixel_run *run, float *base) {
+    size_t channels = tile->channels, block = run->block;
+    for (size_t done = 0, pixels; done < run->pixels; done += pixels, block++) {
+        pixels = pixels_alike(tile, run, done);
+        add_averages(tile->lfc ? record->averages + block * channels : NULL, minimum, channels, base + done * channels);
+        repeat(base + done * channels, channels, run->rows == 1 ? pixels : 1);
+    }
+}
+
 static void nhwc_decode(const dv_tile *tile, dv_random key, const dv_tile_record *record, void *dst) {
     ALIGNED float minimum[DV_RUN], scale[DV_RUN], base[DV_RUN], buffer[DV_RUN];
     size_t channels = tile->channels;
     decoding_scales(tile, record, minimum, scale);
-    repeat(scale, channels, repetitions(channels, tile->edges[2]));
+    repeat(scale, channels, run_repetitions(tile));
     unpacker u;
     unpacker_begin(&u, tile, key, tile->hfc ? record->codes : NULL);
     const size_t most = DV_RUN / channels;
-    pixel_run now = pixel_run_first(tile, most, 1), last = {0};
+    pixel_run now = pixel_run_first(tile, most), last = {0};
     do {
-        if (!pixel_run_is_alike(&last, &now)) {
-            add_averages(tile->lfc ? record->averages + now.block * channels : NULL, minimum, channels, base);
-            repeat(base, channels, now.rows == 1 ? now.pixels : 1);
-        }
+        if (!pixel_run_is_alike(&last, &now))
+            nhwc_run_bases(tile, record, minimum, &now, base);
         last = now;
         const float *levels = unpacker_take(&u, now.rows * now.width);
         pixel_run_restore(tile, levels, &now, base, scale, buffer, dst);

@@ -82,15 +82,15 @@ static void halve(const float *split, size_t half, size_t times, halved *to) {
     repeat(to->odd, half, times);
 }
 
-/* The same of averages in the order of the channels. */
-static void halve_averages(const uint16_t *averages, size_t half, size_t times, halved *to) {
+/* The same of averages in the order of the channels, from element `at` on. */
+static void halve_averages(const uint16_t *averages, size_t half, size_t times, size_t at, halved *to) {
     const pair *both = (const pair *)averages;
     for (size_t i = 0; i < half; i++) {
-        to->even[i] = even_of(both[i]);
-        to->odd[i] = odd_of(both[i]);
+        to->even[at + i] = even_of(both[i]);
+        to->odd[at + i] = odd_of(both[i]);
     }
-    repeat(to->even, half, times);
-    repeat(to->odd, half, times);
+    repeat(to->even + at, half, times);
+    repeat(to->odd + at, half, times);
 }
 
 /* quantize, of rows of `half` words that are `stride` words apart. */
