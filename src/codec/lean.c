@@ -118,7 +118,7 @@ static void decode_pieces(const dv_codec_call *call, const uint8_t *records, con
         dv_tile_piece p = dv_tile_piece_at(call, &tile, bytes, i);
         dv_lean_record record;
         (void)cut_record(&p.tile, (uint8_t *)records + p.byte, &record);
-        dv_lean_norm by = norm ? norm_at(norm, call, &p) : (dv_lean_norm){NULL};
+        dv_lean_norm by = norm ? norm_at(norm, call, &p) : (dv_lean_norm){0};
         kernels->lean_decode(&p.tile, p.key, &record, norm ? &by : NULL, (char *)elements + p.element * element_bytes);
     }
 }
