@@ -27,9 +27,9 @@ typedef struct descent {
     dv_pool *pool;
     double weight, noise_unit;
     char *letters, *tried;
-    int *loads;  /* [sites.count], with `letters` */
-    double now;  /* what `letters` cost */
-    move *moves; /* [sites.count]: the best of each value */
+    dv_loads *loads; /* [sites.count], with `letters` */
+    double now;      /* what `letters` cost */
+    move *moves;     /* [sites.count]: the best of each value */
     size_t move_count;
     bool *crowded; /* [operations], of the last plan */
     size_t crowded_count;
@@ -66,7 +66,7 @@ static double cost(const descent *d, double seconds, double noise) {
     return seconds / dv_pool_none_seconds(d->pool) + d->weight * noise / d->noise_unit;
 }
 
-static double cost_of(const descent *d, const char *letters, int *loads) {
+static double cost_of(const descent *d, const char *letters, dv_loads *loads) {
     const dv_pool *pool = d->pool;
     return cost(d, dv_predict_more_seconds(pool->profile, &pool->sites, letters, loads),
                 dv_predict_noise(pool->profile, &pool->sites, letters));
@@ -77,7 +77,8 @@ static double cost_of(const descent *d, const char *letters, int *loads) {
 static double more_cost(const descent *d, size_t index) {
     const dv_pool *pool = d->pool;
     char before = d->letters[index], after = d->tried[index];
-    int i = (int)index, loads = d->loads[index];
+    int i = (int)index;
+    dv_loads loads = d->loads[index];
     if (before == DV_RECOMPUTED || after == DV_RECOMPUTED)
         return cost_of(d, d->tried, pool->loads) - d->now;
     return cost(d,

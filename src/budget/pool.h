@@ -32,7 +32,7 @@ typedef struct dv_pool {
     const dv_profile *profile;
     bool spill;
     dv_sites sites;
-    int *loads;         /* workspace [sites.count] */
+    dv_loads *loads;    /* workspace [sites.count] */
     size_t *kept_bytes; /* [sites.count][DV_PROFILE_MOST_CANDIDATES]: what a candidate keeps of a value */
     bool *can;          /* the same: whether it can, on a way without replays */
     size_t count, capacity;

@@ -3,7 +3,8 @@
  *     noise   of a packed value: what the probe found, by its bits; between `direct` and `through`, by the part of the
  *             values made of it that are recomputed
  *     time    of a packed value: to encode it once and to decode it as often as it is loaded. A load of a recomputed
- *             value is one of all that it is recomputed from */
+ *             value is one of all that it is recomputed from; what a norm normalises for it costs a pass more, but not
+ *             if a lean code is decoded and normalised at once */
 #include "base/status.h"
 #include "budget/profile.h"
 
@@ -22,6 +23,14 @@ static int count_readers(const dv_plan *plan, dv_value value) {
     return readers;
 }
 
+/* The index of what a norm makes the value of, or -1. */
+static int normalised_by(const dv_plan *plan, dv_value value) {
+    int producer = plan->graph->values[value].producer;
+    if (producer == DV_INPUT || !plan->graph->layers[producer].layer.kind->normalises)
+        return -1;
+    return index_of(plan->graph, plan->graph->layers[producer].inputs[0]);
+}
+
 static dv_site site_of(const dv_plan *plan, size_t index) {
     dv_value value = dv_value_of_letter(plan->graph, index);
     const dv_map *map = &plan->graph->values[value].map;
@@ -30,6 +39,7 @@ static dv_site site_of(const dv_plan *plan, size_t index) {
                      .map = dv_map_image_elements(map) > map->channels,
                      .join = dv_plan_is_joined(plan, value),
                      .readers = count_readers(plan, value),
+                     .normalises = normalised_by(plan, value),
                      .elements = dv_map_elements(map),
                      .bytes = dv_map_bytes(map)};
 }
@@ -121,26 +131,32 @@ static size_t row_of(const dv_candidate *candidate) {
 }
 
 /* How often each value is loaded: by layers, and for recomputed values that are. Those come later in the order. */
-static void count_loads(const dv_sites *sites, const char *letters, int *loads) {
+static void count_loads(const dv_sites *sites, const char *letters, dv_loads *loads) {
     for (size_t i = sites->count; i-- > 0;) {
         const dv_site *site = &sites->at[i];
-        loads[i] = site->readers;
-        for (int k = 0; k < site->taker_count; k++)
-            loads[i] += letters[site->takers[k]] == DV_RECOMPUTED ? loads[site->takers[k]] : 0;
+        loads[i] = (dv_loads){.all = site->readers};
+        for (int k = 0; k < site->taker_count; k++) {
+            int taker = site->takers[k];
+            if (letters[taker] != DV_RECOMPUTED)
+                continue;
+            loads[i].all += loads[taker].all;
+            loads[i].for_norm += sites->at[taker].normalises == (int)i ? loads[taker].all : 0;
+        }
     }
 }
 
-double dv_predict_value_seconds(const dv_profile *profile, const dv_sites *sites, int index, char letter, int loads) {
+double dv_predict_value_seconds(const dv_profile *profile, const dv_sites *sites, int index, char letter,
+                                dv_loads loads) {
     const dv_candidate *candidate = dv_candidate_of(letter);
     double elements = (double)sites->at[index].elements;
     if (!candidate)
         return 0;
     size_t row = row_of(candidate);
-    double again = letter == DV_RECOMPUTED && !sites->at[index].join ? profile->recompute : 0;
-    return elements * (profile->encode[row] + loads * (profile->decode[row] + again));
+    double normalised = candidate->keeper == &dv_keep_lean ? 0 : profile->recompute;
+    return elements * (profile->encode[row] + loads.all * profile->decode[row] + loads.for_norm * normalised);
 }
 
-double dv_predict_more_seconds(const dv_profile *profile, const dv_sites *sites, const char *letters, int *loads) {
+double dv_predict_more_seconds(const dv_profile *profile, const dv_sites *sites, const char *letters, dv_loads *loads) {
     double seconds = 0;
     count_loads(sites, letters, loads);
     for (size_t i = 0; i < sites->count; i++)

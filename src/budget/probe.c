@@ -226,7 +226,7 @@ static size_t largest_map(const dv_sites *sites) {
  * slices are in cache. */
 static dv_status find_speeds(search *s, double direct, double through, dv_error *error) {
     dv_profile *profile = s->profile;
-    int *loads = calloc(s->sites.count, sizeof *loads);
+    dv_loads *loads = calloc(s->sites.count, sizeof *loads);
     if (!loads)
         return dv_fail(error, DV_ERROR_MEMORY, "probe: no memory");
     write_letters(s, false);
@@ -241,8 +241,7 @@ static dv_status find_speeds(search *s, double direct, double through, dv_error 
     double least = profile->decode[dv_candidate_of(ALMOST_EXACT) - dv_candidate_at(0)]; /* a pass over the map, too */
     double codecs = dv_predict_more_seconds(profile, &s->sites, letters, loads), elements = 0;
     for (size_t i = 0; i < s->sites.count; i++)
-        if (letters[i] == DV_RECOMPUTED && !s->sites.at[i].join)
-            elements += (double)s->sites.at[i].elements * loads[i];
+        elements += (double)s->sites.at[i].elements * loads[i].for_norm;
     if (elements > 0)
         profile->recompute = fmax((through - profile->images_seconds - codecs) / elements, least);
     free(loads);

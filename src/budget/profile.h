@@ -22,7 +22,8 @@ struct dv_profile {
     double *forward;                       /* [value_count - 1]: of each layer */
     double images_seconds, update_seconds; /* of all that `none` does: what grows with images, and what does not */
     double encode[DV_PROFILE_MOST_CANDIDATES], decode[DV_PROFILE_MOST_CANDIDATES]; /* by candidate, per element */
-    double recompute;                                                              /* per element */
+    double recompute; /* per element of what a norm normalises, if its output is recomputed from it and it does not come
+                       * normalised */
 };
 
 dv_status dv_profile_allocate(size_t value_count, dv_profile **profile, dv_error *error);
@@ -40,7 +41,8 @@ double dv_bits_noise(int bits);
 typedef struct dv_site {
     bool read; /* backward reads its numbers */
     bool recomputable, map, join;
-    int readers; /* layers whose backward reads it */
+    int readers;    /* layers whose backward reads it */
+    int normalises; /* the value that a norm makes it of, or -1 */
     size_t elements, bytes;
     int taker_count;
     const int *takers; /* indices of values that are made of it by layers that can recompute them */
@@ -58,12 +60,17 @@ void dv_sites_free(dv_sites *sites);
 /* The noise that letters come to. */
 double dv_predict_noise(const dv_profile *profile, const dv_sites *sites, const char *letters);
 
+/* How often a value is loaded in a step, and how often of these for the output of a norm that is recomputed from it. */
+typedef struct dv_loads {
+    int all, for_norm;
+} dv_loads;
+
 /* What one value has of it: that of a value changes with its letter, and with which values are recomputed. */
 double dv_predict_value_noise(const dv_profile *profile, const dv_sites *sites, const char *letters, int index);
-double dv_predict_value_seconds(const dv_profile *profile, const dv_sites *sites, int index, char letter, int loads);
+double dv_predict_value_seconds(const dv_profile *profile, const dv_sites *sites, int index, char letter,
+                                dv_loads loads);
 
-/* The seconds that letters come to beside those of `none`, without replays; `loads` [count] becomes how often each
- * value is loaded. */
-double dv_predict_more_seconds(const dv_profile *profile, const dv_sites *sites, const char *letters, int *loads);
+/* The seconds that letters come to beside those of `none`, without replays; sets `loads` [count]. */
+double dv_predict_more_seconds(const dv_profile *profile, const dv_sites *sites, const char *letters, dv_loads *loads);
 
 #endif
