@@ -12,7 +12,10 @@
  *     z2: x2 decoded    the workspace   x2, coefficients           z2's images = norm(x2) + z1
  *
  * Where another input is recomputed as well it is made into the workspace, and must not use the same: then the layer
- * has a workspace of its own. */
+ * has a workspace of its own.
+ *
+ * A batch norm whose x is a lean code has it decoded, normalised and added to z's images in one pass (one_pass), and
+ * needs a place for its coefficients alone. */
 #include "base/sizes.h"
 #include "base/status.h"
 #include "codec/lean.h"
