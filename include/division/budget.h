@@ -30,7 +30,7 @@ extern "C" {
 
 /* What a probe is done with. */
 typedef struct dv_probe {
-    size_t batches; /* whose exact gradients are compared, 2 to 64; 0: 6 */
+    size_t batches; /* whose exact gradients are compared, 2 to 64; 0: 12 */
     uint64_t seed;  /* of the weights */
     dv_status (*prepare)(void *context, dv_run *run, dv_error *error); /* sets other weights; NULL: none */
     dv_status (*fill)(void *context, size_t batch, dv_run *run,
