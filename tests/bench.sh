@@ -219,6 +219,8 @@ else
 fi
 run paper-accuracy --estimate --recipes nowhere --out evaluation
 [[ $code == 1 && $messages == *'recipes are looked for in nowhere: give their folder with --recipes' ]] || complain "expected a word on recipes"
+run paper-memory --estimate --memory 0.001 --out estimated
+[[ $code == 0 && ! -e estimated ]] || complain "an estimate leaves nothing behind"
 run paper-accuracy --trial --full --estimate --recipes "$DV_SOURCE_DIR/recipes" --out evaluation
 [[ $code == 0 && $messages == 'paper-accuracy: 0 of 21 are in evaluation already;'* ]] || complain "expected the published trainings"
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define EVERY "all,division:dither=subtractive,division:dither=subtractive,recompute=norms"
 #define SUBTRACTIVE "division:block=8,bits=2,dither=subtractive"
@@ -108,17 +109,18 @@ static void file_path(int i, char path[PAPER_PATH_BYTES]) {
     snprintf(path, PAPER_PATH_BYTES, "%.400s/%s", paper.out, files[i].file);
 }
 
+/* An estimate makes no folder that was not there. */
 static int open_files(void) {
     static const char *const folders[] = {"", "/accuracy", "/weights"};
     char path[PAPER_PATH_BYTES];
-    int code = CLI_SUCCESS;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders && code == CLI_SUCCESS; i++) {
+    int code = CLI_SUCCESS, anything = !paper.estimate || access(paper.out, F_OK) == 0;
+    for (size_t i = 0; anything && i < sizeof folders / sizeof *folders && code == CLI_SUCCESS; i++) {
         snprintf(path, sizeof path, "%.400s%s", paper.out, folders[i]);
         code = make_folder(path);
     }
     for (int i = 0; i < FILES && code == CLI_SUCCESS; i++) {
         file_path(i, path);
-        code = bench_output_open(&files[i].output, files[i].file != NULL ? path : NULL);
+        code = bench_output_open(&files[i].output, anything && files[i].file != NULL ? path : NULL);
     }
     return code;
 }
