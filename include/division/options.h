@@ -59,9 +59,14 @@ DV_API dv_status dv_options_memory(const dv_options *options, size_t *bytes, dv_
 
 /* What budgets come to: probes the network that the options ask for with a few images of the data (NULL: made-up ones),
  * and draws the curve (division/budget.h). The probe takes at most what `memory` says, if it is given. Beside the plan
- * a process has `beside` bytes: program, libraries, loaders, and a reserve. */
+ * a process has `beside` bytes: program, libraries and loaders. */
 DV_API dv_status dv_options_budget(const dv_options *options, const dv_dataset *data, dv_budget **budget,
                                    size_t *beside, dv_error *error);
+
+/* What a process with a plan of so many bytes may take in all, `beside` included: the least `memory` with which that
+ * plan can be chosen. There is a reserve in it, for buffers of files, stacks, and pages of libraries that are touched
+ * late. */
+DV_API size_t dv_memory_needed(size_t planned, size_t beside);
 
 /* What was chosen, next to what it is compared with. */
 typedef struct dv_chosen {

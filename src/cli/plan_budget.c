@@ -85,7 +85,7 @@ static const char *ways_text(const char *method, char *text, size_t bytes) {
 
 static void print_point(const dv_budget_point *p, size_t beside, double none) {
     char all[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], ways[256];
-    printf("%10s %10s %10.3g %6.3f  %s\n", cli_bytes_text((double)(p->planned + beside), all),
+    printf("%10s %10s %10.3g %6.3f  %s\n", cli_bytes_text((double)dv_memory_needed(p->planned, beside), all),
            cli_bytes_text((double)p->planned, planned), p->noise, p->seconds / none,
            ways_text(p->method, ways, sizeof ways));
 }
@@ -104,7 +104,7 @@ static void print_curve(const dv_budget *budget, size_t beside, const dv_dataset
 
 static void point_json(const char *name, const dv_budget_point *p, size_t beside, dv_json *json) {
     dv_json_object(json, name);
-    dv_json_unsigned(json, "memory_bytes", p->planned + beside);
+    dv_json_unsigned(json, "memory_bytes", dv_memory_needed(p->planned, beside));
     dv_json_unsigned(json, "planned_bytes", p->planned);
     dv_json_number(json, "noise", p->noise);
     dv_json_number(json, "seconds", p->seconds);

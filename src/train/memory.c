@@ -153,12 +153,11 @@ static dv_status probe(const dv_options *options, const dv_dataset_shape *networ
 
 /* ---- the curve --------------------------------------------------------------------------------- */
 
-/* What a training takes beside its plan and what is resident when it is planned: buffers of files, stacks, pages of
- * libraries that are touched later. */
+/* The reserve. */
 enum { RESERVE = 12000000, RESERVE_PART = 100 };
 
-static size_t reserve_for(size_t planned) {
-    return RESERVE + planned / RESERVE_PART;
+size_t dv_memory_needed(size_t planned, size_t beside) {
+    return planned + beside + RESERVE + planned / RESERVE_PART;
 }
 
 /* Images that nobody has to have. */
@@ -265,13 +264,13 @@ static bool is_probed(const dv_budget *budget) {
 static const dv_budget_point *best_within(const dv_budget *budget, size_t memory, size_t beside) {
     const dv_budget_point *best = NULL, *point;
     for (size_t i = 0; (point = dv_budget_point_at(budget, i)) != NULL; i++)
-        best = point->planned + beside + reserve_for(point->planned) <= memory ? point : best;
+        best = dv_memory_needed(point->planned, beside) <= memory ? point : best;
     return best;
 }
 
 /* The least that would do. Where not even a probe had room, noise is not known, and it is the least of any. */
 static dv_status fail_too_little(const dv_options *options, const dv_budget *budget, size_t beside, dv_error *error) {
-    size_t planned = dv_budget_point_at(budget, 0)->planned, least = planned + beside + reserve_for(planned);
+    size_t least = dv_memory_needed(dv_budget_point_at(budget, 0)->planned, beside);
     if (!is_probed(budget))
         return dv_fail(error, DV_ERROR_OPTION,
                        "--memory: %s: too little even to look at the network: %zu bytes (%.1f MB) or more will do",
@@ -291,7 +290,7 @@ static dv_status choose_with_batch(dv_options *options, const dv_dataset *data, 
     dv_status status;
     *fits = best != NULL;
     if (*fits) {
-        *chosen = (dv_chosen){.memory = memory, .beside = beside + reserve_for(best->planned)};
+        *chosen = (dv_chosen){.memory = memory, .beside = dv_memory_needed(best->planned, beside) - best->planned};
         status = take(options, budget, best, chosen, error);
     } else {
         status = fail_too_little(options, budget, beside, error);
