@@ -20,13 +20,6 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
                                   kept->packed_bytes, buffer, error);
 }
 
-/* The norm's output. */
-static dv_status load_normalized(const dv_kept *kept, size_t first, size_t count, const dv_lean_norm *norm,
-                                 void *images, dv_error *error) {
-    return dv_lean_decode_normalized(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed,
-                                     kept->packed_bytes, norm, images, error);
-}
-
 /* Of the norm's output. */
 static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint8_t *buffer, const uint8_t **mask,
                            dv_error *error) {
@@ -37,7 +30,10 @@ static dv_status load_mask(const dv_kept *kept, size_t first, size_t count, uint
 
 const dv_keeper dv_keep_lean = {
     .name = "lean",
-    .access = {.store_gated = store_gated, .load = load, .load_normalized = load_normalized, .load_mask = load_mask},
+    .access = {.store_gated = store_gated,
+               .load = load,
+               .load_normalized = dv_packed_load_normalized,
+               .load_mask = load_mask},
     .book = dv_packed_book,
     .form = dv_packed_form,
     .fill = dv_packed_fill,

@@ -38,8 +38,8 @@ static dv_status load(const dv_kept *kept, size_t first, size_t count, void *buf
     return DV_OK;
 }
 
-static dv_status load_normalized(const dv_kept *kept, size_t first, size_t count, const dv_lean_norm *norm,
-                                 void *images, dv_error *error) {
+dv_status dv_packed_load_normalized(const dv_kept *kept, size_t first, size_t count, const dv_lean_norm *norm,
+                                    void *images, dv_error *error) {
     return dv_lean_decode_normalized(&kept->codec, &kept->map, &kept->noise, first, count, kept->packed,
                                      kept->packed_bytes, norm, images, error);
 }
@@ -80,7 +80,7 @@ void dv_packed_fill(const dv_run *run, dv_value value, dv_kept *kept) {
 
 const dv_keeper dv_keep_packed = {
     .name = "packed",
-    .access = {.store = store, .load = load, .load_normalized = load_normalized, .load_mask = load_mask},
+    .access = {.store = store, .load = load, .load_normalized = dv_packed_load_normalized, .load_mask = load_mask},
     .book = dv_packed_book,
     .form = dv_packed_form,
     .tells_mask = tells_mask,

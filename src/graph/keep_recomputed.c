@@ -60,10 +60,12 @@ static bool is_one_pass(const dv_plan *plan, dv_value value) {
     dv_value x = node->inputs[0];
     const dv_value_plan *of = &plan->values[x];
     const dv_keeper *keeper = dv_keeper_in_memory(of);
-    const dv_map *map = &plan->graph->values[x].map;
+    const dv_graph_value *made = &plan->graph->values[x];
     if (!node->layer.kind->normalises || !keeper || !keeper->access.load_normalized ||
-        !dv_lean_can_normalize(&of->codec, map) || layer_of(plan, x)->layer.zero_outside_mask)
+        !dv_lean_can_normalize(&of->codec, &made->map))
         return false;
+    if (made->producer != DV_INPUT && layer_of(plan, x)->layer.zero_outside_mask)
+        return false; /* zeros of its own are put back */
     bool cut_off = node->layer.zero_outside_mask, by_code = plan->values[value].mask_in == x;
     return dv_lean_has_mask(&of->codec) ? cut_off && by_code : !cut_off;
 }

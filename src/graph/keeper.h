@@ -56,6 +56,10 @@ dv_status dv_packed_book(dv_plan *plan, dv_value value, int made, dv_error *erro
 int dv_packed_form(const struct dv_value_plan *v);
 void dv_packed_fill(const struct dv_run *run, dv_value value, dv_kept *kept);
 
+/* ... and of a code that is `lean`, what a norm makes of it. */
+dv_status dv_packed_load_normalized(const dv_kept *kept, size_t first, size_t count, const struct dv_lean_norm *norm,
+                                    void *images, dv_error *error);
+
 /* How a value is found that is in memory as it was, for keepers that bring it there. */
 void dv_exact_fill(const struct dv_run *run, dv_value value, dv_kept *kept);
 dv_status dv_exact_load(const dv_kept *kept, size_t first, size_t count, void *buffer, const void **images,
