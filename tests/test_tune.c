@@ -218,6 +218,34 @@ static void single_layers(void **state) {
     dv_graph_free(graph);
 }
 
+/* Where the plan has room, it is as if speed went first. */
+static void room_is_used(void **state) {
+    (void)state;
+    enum { MOST = 512 };
+    char path[4096], fastest[MOST], roomy[MOST];
+    dv_graph *first = network_new(), *second = network_new();
+    dv_plan_options plan = dv_plan_options_default();
+    dv_tune_options tune = dv_tune_options_default();
+    assert_true(dv_choices_cache_path(path, sizeof path));
+    write_wishes(path);
+    tune.room = SIZE_MAX / 2;
+    assert_ok(dv_graph_tune(second, &plan, &tune, NULL, &error));
+    makers_of(second, roomy, MOST);
+    tune = dv_tune_options_default();
+    tune.prefer_speed = true;
+    assert_ok(dv_graph_tune(first, &plan, &tune, NULL, &error));
+    makers_of(first, fastest, MOST);
+    assert_string_equal(roomy, fastest);
+    tune.room = 1; /* less than there must be: then it is as if there were none */
+    dv_graph *third = network_new();
+    size_t expected = planned(third);
+    assert_ok(dv_graph_tune(third, &plan, &tune, NULL, &error));
+    assert_true(planned(third) <= expected);
+    dv_graph_free(third);
+    dv_graph_free(second);
+    dv_graph_free(first);
+}
+
 static float loss_of(dv_graph *graph) {
     dv_plan_options options = dv_plan_options_default();
     dv_plan *plan;
@@ -343,6 +371,7 @@ int main(void) {
         cmocka_unit_test(parsing),
         cmocka_unit_test(no_more_bytes),
         cmocka_unit_test(single_layers),
+        cmocka_unit_test(room_is_used),
         cmocka_unit_test(kept),
         cmocka_unit_test(not_while_there_are_plans),
         cmocka_unit_test(damaged_files),

@@ -34,6 +34,7 @@ typedef struct dv_tune_options {
     int prefer_speed; /* true: a choice may raise the planned bytes */
     int everything;   /* true: what there is no choice for is measured too */
     const char *kept; /* a file of choices, as dv_graph_write_passes wrote it, that go before everything; NULL: none */
+    size_t room; /* choices may raise the planned bytes to so many, whatever goes first, and no further; 0: not said */
 } dv_tune_options;
 
 /* DV_TUNE_CACHE, and memory before speed. */

@@ -250,8 +250,10 @@ static dv_status choose(dv_graph *graph, const dv_plan_options *options, const d
         DV_TRY(dv_choices_read(choices, tune->kept, true, &kept, error));
     if (kept > 0) /* a training goes on with what it had, and nothing else */
         return make_passes_again(graph, error);
-    if (options && !tune->prefer_speed)
+    if (options && (!tune->prefer_speed || tune->room > 0)) {
         DV_TRY(planned_bytes(graph, options, &most, error));
+        most = dv_larger(most, tune->room);
+    }
     DV_TRY(choose_fastest(choices, tune, measured, error));
     return options ? stay_within(graph, options, most, error) : make_passes_again(graph, error);
 }

@@ -32,6 +32,13 @@ static const char *passes_path(const dv_training *t, char path[PASSES_PATH_BYTES
     return t->path != NULL ? path : NULL;
 }
 
+/* What the plan may come to within the memory that is allowed, whose reserve has a hundredth of it; 0: nothing was
+ * said. */
+static size_t room_of(const dv_chosen *chosen) {
+    size_t spare = chosen->memory > 0 ? chosen->memory - chosen->planned - chosen->beside : 0;
+    return chosen->memory > 0 ? chosen->planned + spare / 101 * 100 : 0;
+}
+
 /* Chooses the passes of the graph and plans again. A training that goes on has the passes that it had. */
 static dv_status tune(dv_training *t, dv_error *error) {
     dv_tune_options tune = dv_tune_options_default();
@@ -42,6 +49,7 @@ static dv_status tune(dv_training *t, dv_error *error) {
         return DV_OK;
     if (t->mode == DV_FOLDER_GO_ON)
         tune.kept = t->passes[0] != '\0' ? t->passes : passes_path(t, own);
+    tune.room = room_of(&t->chosen);
     dv_plan_free(t->plan);
     t->plan = NULL;
     DV_TRY(dv_options_for_plan(&t->options, optimizer, &told, error));
