@@ -39,7 +39,7 @@ static void every_option_survives_the_way_to_text_and_back(void **state) {
                 formatted++;
             }
     }
-    assert_int_equal(formatted, 2 * (63 + 4 + 3 + 2 + 2) + 2 + 8 + 14 + (63 + 4 + 3 + 2));
+    assert_int_equal(formatted, 2 * (63 + 4 + 3 + 2 + 2) + 2 + 8 + 14 + (63 + 4 + 3 + 2 + 101));
 }
 
 static void texts_mean_what_they_say(void **state) {
@@ -52,8 +52,8 @@ static void texts_mean_what_they_say(void **state) {
         {"division:bits=008", "division:block=8,bits=8,dither=stochastic,lfc=on,hfc=on"},
         {"exact", "exact"},
         {"bits", "bits"},
-        {"lean", "lean:block=8,levels=3,dither=subtractive,mask=on"},
-        {"lean:levels=255,mask=off", "lean:block=8,levels=255,dither=subtractive,mask=off"},
+        {"lean", "lean:block=8,levels=3,dither=subtractive,mask=on,sample=128"},
+        {"lean:levels=255,mask=off", "lean:block=8,levels=255,dither=subtractive,mask=off,sample=128"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char text[100];

@@ -1,5 +1,5 @@
-/* The codec `lean`: what is inside of the mask comes back within half a step and right on average, what is outside as
- * its mean, and the mask to the bit. */
+/* The codec `lean`: what is inside of the mask comes back within half a step, what is outside as its mean or, with
+ * samples, right on average as all the rest, and the mask to the bit. */
 #include "base/cpu.h"
 #include "codec/lean.h"
 #include "maps.h"
@@ -49,8 +49,14 @@ static void pack(trial *t, uint64_t step) {
     assert_ok(dv_codec_decode(&t->codec, &map, &noise, t->packed, t->bytes, t->decoded, &error));
 }
 
-/* Of the channel that element `i` is in, and of its image: the range inside, and the mean outside. */
-static void channel_of(const trial *t, size_t i, float *range, double *mean) {
+/* Of a channel of an image: the range inside; the mean outside, and how far what is outside is from it at most. */
+typedef struct channel {
+    float range;
+    double mean, farthest;
+} channel;
+
+/* The one that element `i` is in. */
+static channel channel_of(const trial *t, size_t i) {
     size_t image = t->count / map.images, first = i / image * image + i % map.channels;
     float low = INFINITY, high = -INFINITY;
     double sum = 0, outside = 0;
@@ -61,8 +67,11 @@ static void channel_of(const trial *t, size_t i, float *range, double *mean) {
         sum += open ? 0 : (double)t->src[j];
         outside += open ? 0 : 1;
     }
-    *range = high - low;
-    *mean = outside > 0 ? sum / outside : 0;
+    channel c = {.range = high - low, .mean = outside > 0 ? sum / outside : 0};
+    for (size_t j = first; j < first + image - i % map.channels; j += map.channels)
+        if (t->gate[j] <= 0)
+            c.farthest = fmax(c.farthest, fabs((double)t->src[j] - c.mean));
+    return c;
 }
 
 static void the_error_is_within_half_a_step(void **state) {
@@ -70,25 +79,70 @@ static void the_error_is_within_half_a_step(void **state) {
     static const struct {
         const char *text;
         float steps;
-    } cases[] = {{"lean", 2}, {"lean:levels=7", 6}, {"lean:levels=15", 14}, {"lean:levels=255", 254}};
+    } cases[] = {{"lean:sample=0", 2},
+                 {"lean:levels=7,sample=0", 6},
+                 {"lean:levels=15,sample=0", 14},
+                 {"lean:levels=255,sample=0", 254}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         trial t = trial_new(cases[k].text);
         pack(&t, 0);
         for (size_t i = 0; i < t.count; i++) {
-            float range, bound;
-            double mean;
-            channel_of(&t, i, &range, &mean);
-            bound = range * 1.02f / cases[k].steps / 2; /* two units of 255 and two roundings to bf16 more */
+            channel c = channel_of(&t, i);
+            float bound = c.range * 1.02f / cases[k].steps / 2; /* two units of 255 and two roundings to bf16 more */
             if (t.gate[i] > 0 && !(fabsf(t.decoded[i] - t.src[i]) <= bound + fabsf(t.src[i]) * 0x1p-6f))
                 fail_msg("%s: element %zu: %g became %g", cases[k].text, i, (double)t.src[i], (double)t.decoded[i]);
-            if (t.gate[i] <= 0 && fabs((double)t.decoded[i] - mean) > fabs(mean) * 0x1p-8 + 1e-6)
-                fail_msg("%s: element %zu, outside: %g instead of %g", cases[k].text, i, (double)t.decoded[i], mean);
+            if (t.gate[i] <= 0 && fabs((double)t.decoded[i] - c.mean) > fabs(c.mean) * 0x1p-8 + 1e-6)
+                fail_msg("%s: element %zu, outside: %g instead of %g", cases[k].text, i, (double)t.decoded[i], c.mean);
         }
         trial_free(&t);
     }
 }
 
-/* The mean over many draws is the element, within five of its deviations. */
+/* Whether something outside, of a pixel's channels, has come back as something else than its mean. */
+static bool is_sampled(const trial *t, size_t pixel) {
+    for (size_t i = pixel * map.channels; i < (pixel + 1) * map.channels; i++)
+        if (t->gate[i] <= 0) {
+            double mean = channel_of(t, i).mean;
+            if (fabs((double)t->decoded[i] - mean) > fabs(mean) * 0x1p-7 + 1e-5)
+                return true;
+        }
+    return false;
+}
+
+/* One pixel of each stretch, and always another. */
+static void samples_are_one_of_a_stretch(void **state) {
+    (void)state;
+    enum { DRAWS = 12, STRETCH = 8 };
+    trial t = trial_new("lean:sample=8");
+    size_t pixels = map.sides[0] * map.sides[1], stretches = (pixels + STRETCH - 1) / STRETCH, firsts = 0;
+    for (int draw = 0; draw < DRAWS; draw++) {
+        pack(&t, (uint64_t)draw);
+        for (size_t s = 0; s < map.images * stretches; s++) {
+            size_t image = s / stretches * pixels, sampled = 0;
+            size_t first = pixels * (s % stretches) / stretches, end = pixels * (s % stretches + 1) / stretches;
+            for (size_t p = first; p < end; p++) {
+                bool seen = is_sampled(&t, image + p);
+                sampled += seen;
+                firsts += seen && p == first;
+            }
+            assert_int_equal(sampled, 1);
+        }
+    }
+    size_t all = DRAWS * map.images * stretches; /* an eighth of them, but for chance */
+    assert_true(firsts > all / 12 && firsts < all / 5);
+    trial_free(&t);
+}
+
+/* By how much the mean of many draws of an element may be off by chance: by what they showed, or if an element outside
+ * is so near to its mean that its samples are something else only now and then, by what its levels are apart. */
+static double chance(const trial *t, size_t i, double squares, int draws) {
+    channel c = channel_of(t, i);
+    double shown = sqrt(squares) / draws, away = fabs((double)t->src[i] - c.mean) + fabs(c.mean) * 0x1p-9;
+    double sample = dv_lean_has_mask(&t->codec) ? (double)t->codec.options[DV_LEAN_SAMPLE] : 0;
+    return t->gate[i] > 0 ? shown : fmax(shown, sqrt(sample * 2 * c.farthest * away / draws));
+}
+
+/* The mean over many draws is the element, within five deviations. */
 static void check_mean(const char *text) {
     enum { DRAWS = 2000 };
     trial t = trial_new(text);
@@ -102,10 +156,10 @@ static void check_mean(const char *text) {
             squares[i] += distance * distance;
         }
     }
-    bool masked = dv_lean_has_mask(&t.codec);
+    bool all = !dv_lean_has_mask(&t.codec) || t.codec.options[DV_LEAN_SAMPLE] > 0;
     for (size_t i = 0; i < t.count; i++) {
-        double mean = sum[i] / DRAWS, deviation = sqrt(squares[i] / DRAWS / DRAWS);
-        if ((!masked || t.gate[i] > 0) && fabs(mean) > 5 * deviation + 1e-3) /* half a unit of the fixed point */
+        double mean = sum[i] / DRAWS, deviation = chance(&t, i, squares[i], DRAWS);
+        if ((all || t.gate[i] > 0) && fabs(mean) > 5 * deviation + 1e-3) /* half a unit of the fixed point */
             fail_msg("%s: element %zu of %g is off by %g on average, by chance %g", text, i, (double)t.src[i], mean,
                      deviation);
     }
@@ -114,10 +168,11 @@ static void check_mean(const char *text) {
     trial_free(&t);
 }
 
-static void inside_it_is_right_on_average(void **state) {
+static void it_is_right_on_average(void **state) {
     (void)state;
-    check_mean("lean");
-    check_mean("lean:levels=7,dither=stochastic");
+    check_mean("lean:sample=0");
+    check_mean("lean:sample=8");
+    check_mean("lean:levels=7,dither=stochastic,sample=5");
     check_mean("lean:mask=off");
 }
 
@@ -149,7 +204,7 @@ static void the_mask_comes_back(void **state) {
     }
 }
 
-/* All inside, all outside, all the same. */
+/* All inside, all outside, all the same. And outside so far apart that a multiple of it would not be finite. */
 static void extremes_come_back(void **state) {
     (void)state;
     trial t = trial_new("lean");
@@ -161,6 +216,15 @@ static void extremes_come_back(void **state) {
         pack(&t, 0);
         for (size_t i = 0; i < t.count; i++)
             assert_true(t.decoded[i] == 3.5f);
+    }
+    for (size_t i = 0; i < t.count; i++) {
+        t.gate[i] = -1;
+        t.src[i] = i % 2 ? -0x1p124f : 0x1p124f;
+    }
+    for (uint64_t draw = 0; draw < 20; draw++) {
+        pack(&t, draw);
+        for (size_t i = 0; i < t.count; i++)
+            assert_true(fabsf(t.decoded[i]) <= 0x1p125f);
     }
     t.src[17] = NAN;
     assert_fails(dv_lean_encode(&t.codec, &map, NULL, 0, 2, t.src, t.gate, t.packed, t.bytes, &error),
@@ -256,7 +320,8 @@ static void a_norm_in_the_same_pass(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_error_is_within_half_a_step),
-        cmocka_unit_test(inside_it_is_right_on_average),
+        cmocka_unit_test(samples_are_one_of_a_stretch),
+        cmocka_unit_test(it_is_right_on_average),
         cmocka_unit_test(the_mask_comes_back),
         cmocka_unit_test(extremes_come_back),
         cmocka_unit_test(a_norm_in_the_same_pass),

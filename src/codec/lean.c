@@ -9,6 +9,11 @@
  *     15       16       4                         is outside
  *     255      256      8             [blocks]: 8 bits, the block's place in that range; not if there is one block
  *
+ *     sample   at the end:  reaches | samples
+ *
+ *     128      [channels]: 8 bits, and of one pixel in 128 a code for each channel: what is outside there. It stands for
+ *     0        all that is outside around it, which is so right on average. 0: neither
+ *
  * Without a mask (mask=off) all states are levels. By itself the codec takes for inside what is positive; batch norm
  * says it by its own output (dv_lean_encode). */
 #include "codec/lean.h"
@@ -34,6 +39,10 @@ static const dv_option options[DV_LEAN_OPTIONS] = {
                         DV_WORD_IN(DV_LEAN_DITHER, dither_words), .preset = "subtractive"},
     [DV_LEAN_MASK] = {"mask", NULL, "on: what is not positive is one state of the code, and decoded as its mean",
                       DV_WORD_IN(DV_LEAN_MASK, mask_words), .preset = "on"},
+    [DV_LEAN_SAMPLE] = {"sample", "N",
+                        "of one pixel in N, at random, what the mask leaves out is packed as well, so that it is right "
+                        "on average; 0: of none, and its mean comes back",
+                        DV_INTEGER_IN(DV_LEAN_SAMPLE, 0, 1024), .preset = "128"},
 };
 
 /* ---- layout -------------------------------------------------------------------------------- */
@@ -43,6 +52,7 @@ static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
     tile.bits = level_bits[codec->options[DV_LEAN_LEVELS]];
     tile.dither = (dv_dithering)codec->options[DV_LEAN_DITHER];
     tile.masked = codec->options[DV_LEAN_MASK] == DV_LEAN_MASK_ON;
+    tile.sample = tile.masked && tile.dither != DV_DITHER_NONE ? (size_t)codec->options[DV_LEAN_SAMPLE] : 0;
     return tile;
 }
 
@@ -50,7 +60,8 @@ static dv_tile describe_tile(const dv_codec *codec, const dv_map *map) {
 static size_t cut_record(const dv_tile *tile, uint8_t *bytes, dv_lean_record *record) {
     size_t heads = 2 * tile->channels, places = dv_lean_has_blocks(tile) ? tile->channels * dv_tile_blocks(tile) : 0;
     size_t outside = 2 * heads, lows = outside + (tile->masked ? heads : 0), spans = lows + places;
-    size_t codes = spans + places;
+    size_t codes = spans + places, reaches = codes + dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+    size_t samples = reaches + (tile->sample ? tile->channels : 0);
     if (record)
         *record = (dv_lean_record){
             .minima = (uint16_t *)(void *)bytes,
@@ -59,8 +70,10 @@ static size_t cut_record(const dv_tile *tile, uint8_t *bytes, dv_lean_record *re
             .lows = places ? bytes + lows : NULL,
             .spans = places ? bytes + spans : NULL,
             .codes = bytes + codes,
+            .reaches = tile->sample ? bytes + reaches : NULL,
+            .samples = tile->sample ? bytes + samples : NULL,
         };
-    return codes + dv_stream_bytes(tile->channels * dv_tile_pixels(tile), tile->bits);
+    return samples + dv_lean_samples(tile) * dv_stream_bytes(tile->channels, DV_LEAN_SAMPLE_BITS);
 }
 
 static size_t used_bytes(const dv_tile *tile) {

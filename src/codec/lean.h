@@ -6,7 +6,7 @@
 #include "codec/kind.h"
 
 /* Levels are an index: of 3, 7, 15 and 255. */
-enum { DV_LEAN_BLOCK, DV_LEAN_LEVELS, DV_LEAN_DITHER, DV_LEAN_MASK, DV_LEAN_OPTIONS };
+enum { DV_LEAN_BLOCK, DV_LEAN_LEVELS, DV_LEAN_DITHER, DV_LEAN_MASK, DV_LEAN_SAMPLE, DV_LEAN_OPTIONS };
 extern const char *const dv_lean_level_words[];
 enum { DV_LEAN_3, DV_LEAN_7, DV_LEAN_15, DV_LEAN_255 };
 enum { DV_LEAN_MASK_OFF, DV_LEAN_MASK_ON };

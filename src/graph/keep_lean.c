@@ -63,12 +63,14 @@ int dv_plan_gate(const dv_plan *plan, dv_value value) {
     return norm;
 }
 
-/* By its own code; what a ReLU made has its own mask inside: what is outside of it comes back as the mean of zeros. */
+/* By its own code; what a ReLU made has its own mask inside: what is outside of it comes back as the mean of zeros,
+ * and needs no samples. */
 static void keep_alone(dv_plan *plan, dv_value value) {
     int producer = plan->graph->values[value].producer;
     bool cut_off = producer != DV_INPUT && plan->graph->layers[producer].layer.zero_outside_mask;
     if (!cut_off)
         plan->values[value].codec.options[DV_LEAN_MASK] = DV_LEAN_MASK_OFF;
+    plan->values[value].codec.options[DV_LEAN_SAMPLE] = 0;
     dv_plan_keep(plan, value, &dv_keep_packed);
 }
 

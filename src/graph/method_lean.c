@@ -72,7 +72,7 @@ static dv_status choose(dv_plan *plan, dv_error *error) {
 const dv_method_kind dv_method_lean = {
     .name = "lean",
     .help = "one code for a batch norm's input and the mask behind it, all else recomputed; options: block, levels, "
-            "dither, mask, chain, joined",
+            "dither, mask, sample, chain, joined",
     .codec = "lean",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -56,6 +56,7 @@ typedef struct dv_tile {
     dv_dithering dither;
     bool lfc, hfc;  /* division: which parts the record has: averages; minima, steps and codes */
     bool masked;    /* lean: code 0 is that of an element outside of the mask */
+    size_t sample;  /* lean: of one pixel in so many the record has what is outside as well; 0: of none */
     bool streams;   /* division: what is decoded is not read again soon, so that it need not be in caches */
     ptrdiff_t next; /* bytes from this tile's elements to those that are encoded after it; 0 if none are */
 } dv_tile;
@@ -93,6 +94,8 @@ typedef struct dv_lean_record {
     uint8_t *lows;     /* [blocks x channels]: the block's minimum above the channel's, in units, rounded down */
     uint8_t *spans;    /* [blocks x channels]: its range from there, in units, rounded up; both NULL: one block */
     uint8_t *codes;    /* a stream, in the order of the tile's elements in memory */
+    uint8_t *reaches;  /* [channels]: how far from their mean sampled elements outside are; NULL: there are no samples */
+    uint8_t *samples;  /* of each sampled pixel, whatever the layout is, a stream of a code for each channel */
 } dv_lean_record;
 
 /* What a batch norm makes of decoded elements: (x - mean) * scale + bias by channel, and `addend` to that, laid out as
@@ -152,6 +155,72 @@ static inline dv_lean_place dv_lean_place_of(float least, float most, float mini
  * rounding lets the highest level end below the block's maximum. */
 static inline float dv_lean_step(float span, float unit, float steps) {
     return span * unit * ((1.0f + 0x1p-20f) / steps);
+}
+
+/* Samples. What is outside of the mask has no code but that it is, and comes back as its mean m. One pixel of each
+ * stretch of pixels, taken at random, has codes for it as well: there an element x outside comes back as
+ * m + pixels * (x - m), so that every one of them is right on average. */
+enum { DV_LEAN_SAMPLE_BITS = 2 }; /* 0: inside; else one of three levels, a reach below the mean, at it and above */
+
+typedef struct dv_lean_sample {
+    size_t pixel, pixels; /* the one taken, and the length of its stretch */
+} dv_lean_sample;
+
+static inline size_t dv_lean_samples(const dv_tile *tile) {
+    return tile->sample ? (dv_tile_pixels(tile) + tile->sample - 1) / tile->sample : 0;
+}
+
+/* The random numbers of a tile's samples are a sequence of their own: first the pixels, then the dither. */
+static inline dv_random dv_lean_sample_key(dv_random key) {
+    const uint64_t words[] = {key.low, key.high};
+    return dv_random_key(words, 2);
+}
+
+/* Stretches are as long as each other, but for a pixel. `key` is that of the samples, here and below. */
+static inline dv_lean_sample dv_lean_sample_at(const dv_tile *tile, dv_random key, size_t index) {
+    size_t pixels = dv_tile_pixels(tile), samples = dv_lean_samples(tile);
+    size_t first = pixels * index / samples, length = pixels * (index + 1) / samples - first;
+    return (dv_lean_sample){first + ((uint64_t)dv_random_word(key, (uint32_t)index) * length >> 32), length};
+}
+
+/* What is added to a sample before its code is cut off: 16 random bits. `first` is the number of its pixel's first. */
+static inline float dv_lean_sample_dither(dv_random key, size_t first, size_t channel) {
+    return (float)(int32_t)(dv_random_word(key, (uint32_t)(first + channel)) >> 16) * 0x1p-16f;
+}
+
+static inline size_t dv_lean_sample_first(const dv_tile *tile, size_t index) {
+    return dv_lean_samples(tile) + index * tile->channels;
+}
+
+/* A reach is the power of two that is not below the farthest sample's distance, told by its exponent, whatever that is
+ * but for the two ends: what is nearer has the least; and 0, no reach at all, what is at its mean, or so far from it
+ * that a multiple might not be finite. */
+#define DV_LEAN_REACH_MIN 0x1p-100f
+#define DV_LEAN_REACH_MAX 0x1p110f
+
+static inline uint8_t dv_lean_reach(float farthest) {
+    uint32_t bits = dv_float_bits(farthest < DV_LEAN_REACH_MIN ? DV_LEAN_REACH_MIN : farthest);
+    uint32_t exponent = (bits + 0x7fffff) >> 23;
+    return (uint8_t)(farthest > 0 && farthest <= DV_LEAN_REACH_MAX ? exponent : 0);
+}
+
+static inline float dv_lean_reach_length(uint8_t reach) {
+    return dv_bits_float((uint32_t)reach << 23);
+}
+
+/* By which a distance is measured in reaches: 1 / length, which is exact; 0 without a reach. */
+static inline float dv_lean_reach_scale(uint8_t reach) {
+    return reach ? dv_bits_float((254u - reach) << 23) : 0.0f;
+}
+
+/* The code of a sample outside, which is `distance` from the mean. */
+static inline uint32_t dv_lean_sample_code(float distance, float scale, float dither) {
+    return 1 + (uint32_t)(int32_t)(distance * scale + 1.0f + dither);
+}
+
+/* Where it lies, in reaches from the mean. The mean of the dither is half of what its last bit is worth below a half. */
+static inline float dv_lean_sample_level(float code, float dither, bool subtractive) {
+    return code - 2.0f + (subtractive ? 0.5f - 0x1p-17f - dither : 0.0f);
 }
 
 /* ---- codes by channels and by groups ---------------------------------------------------------- */

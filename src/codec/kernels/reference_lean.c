@@ -86,6 +86,57 @@ static uint32_t fixed_of(const dv_tile *tile, const dv_lean_record *record, size
     return above + (tile->masked ? dv_fixed_one(tile->bits) : 0);
 }
 
+/* ---- samples of what is outside -------------------------------------------------------------- */
+
+/* How far an element outside is from its channel's mean; one inside is at it. */
+static float distance_of(const dv_tile *tile, const dv_lean_record *record, const void *src, const void *gate,
+                         size_t channel, size_t pixel) {
+    size_t at = dv_element_index(tile, channel, pixel);
+    float mean = dv_bf16_to_f32(record->outside[channel]);
+    return is_inside(tile, gate, at) ? 0.0f : dv_load_element(tile->type, src, at) - mean;
+}
+
+static uint8_t *sample_row(const dv_tile *tile, const dv_lean_record *record, size_t index) {
+    return record->samples + index * dv_stream_bytes(tile->channels, DV_LEAN_SAMPLE_BITS);
+}
+
+static void encode_samples(const dv_tile *tile, dv_random key, const void *src, const void *gate,
+                           const dv_lean_record *record) {
+    for (size_t channel = 0; channel < tile->channels; channel++) {
+        float farthest = 0;
+        for (size_t i = 0; i < dv_lean_samples(tile); i++) {
+            size_t pixel = dv_lean_sample_at(tile, key, i).pixel;
+            farthest = fmaxf(farthest, fabsf(distance_of(tile, record, src, gate, channel, pixel)));
+        }
+        record->reaches[channel] = dv_lean_reach(farthest);
+        for (size_t i = 0; i < dv_lean_samples(tile); i++) {
+            size_t pixel = dv_lean_sample_at(tile, key, i).pixel;
+            float distance = distance_of(tile, record, src, gate, channel, pixel);
+            float dither = dv_lean_sample_dither(key, dv_lean_sample_first(tile, i), channel);
+            uint32_t code = dv_lean_sample_code(distance, dv_lean_reach_scale(record->reaches[channel]), dither);
+            dv_put_code(sample_row(tile, record, i), tile->channels, DV_LEAN_SAMPLE_BITS, channel,
+                        is_inside(tile, gate, dv_element_index(tile, channel, pixel)) ? 0 : code);
+        }
+    }
+}
+
+static void decode_samples(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
+    for (size_t i = 0; i < dv_lean_samples(tile); i++) {
+        dv_lean_sample sample = dv_lean_sample_at(tile, key, i);
+        for (size_t channel = 0; channel < tile->channels; channel++) {
+            unsigned code = dv_get_code(sample_row(tile, record, i), tile->channels, DV_LEAN_SAMPLE_BITS, channel);
+            float dither = dv_lean_sample_dither(key, dv_lean_sample_first(tile, i), channel);
+            float level = dv_lean_sample_level((float)code, dither, tile->dither == DV_DITHER_SUBTRACTIVE);
+            float weight = (float)sample.pixels * dv_lean_reach_length(record->reaches[channel]);
+            float value = dv_bf16_to_f32(record->outside[channel]) + weight * level;
+            if (code != 0)
+                dv_store_element(tile->type, dst, dv_element_index(tile, channel, sample.pixel), value);
+        }
+    }
+}
+
+/* ---- tiles ----------------------------------------------------------------------------------- */
+
 bool dv_reference_lean_encode(const dv_tile *tile, dv_random key, const void *src, const void *gate,
                               const dv_lean_record *record) {
     size_t pixels = dv_tile_pixels(tile), count = tile->channels * pixels;
@@ -105,6 +156,8 @@ bool dv_reference_lean_encode(const dv_tile *tile, dv_random key, const void *sr
                                                    : 0;
         dv_put_code(record->codes, count, tile->bits, index, fixed / dv_fixed_one(tile->bits));
     }
+    if (record->samples)
+        encode_samples(tile, dv_lean_sample_key(key), src, gate, record);
     return true;
 }
 
@@ -132,6 +185,8 @@ void dv_reference_lean_decode(const dv_tile *tile, dv_random key, const dv_lean_
             float value = decoded(tile, record, norm, channel, dv_block_of(tile, pixel), level, added);
             dv_store_element(tile->type, dst, at, value);
         }
+    if (record->samples && !norm)
+        decode_samples(tile, dv_lean_sample_key(key), record, dst);
 }
 
 void dv_reference_lean_mask(const dv_tile *tile, const uint8_t *codes, size_t first, size_t elements, uint8_t *mask) {

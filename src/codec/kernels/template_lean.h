@@ -546,6 +546,9 @@ static dv_lean_record lean_channel_record(const dv_tile *tile, const dv_lean_rec
     };
 }
 
+/* ---- samples of what is outside ------------------------------------------------------------- */
+#include "codec/kernels/template_lean_samples.h"
+
 /* ---- tiles --------------------------------------------------------------------------------- */
 
 static bool lean_encode_channels(const dv_tile *tile, const void *src, const void *gate, const dv_lean_record *record,
@@ -575,22 +578,32 @@ static bool lean_encode(const dv_tile *tile, dv_random key, const void *src, con
     if (!lean_encode_channels(tile, src, gate, record, &p))
         return false;
     packer_finish(&p);
+    if (record->samples)
+        lean_encode_samples(tile, dv_lean_sample_key(key), src, gate, record);
     return true;
 }
 
-static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, const dv_lean_norm *norm,
-                        void *dst) {
-    unpacker u;
-    unpacker_begin(&u, tile, key, record->codes);
+static void lean_decode_channels(const dv_tile *tile, const dv_lean_record *record, const dv_lean_norm *norm,
+                                 unpacker *u, void *dst) {
     if (tile->layout == DV_NHWC) {
-        lean_decode_codes(tile, record, norm, &u, dst);
+        lean_decode_codes(tile, record, norm, u, dst);
         return;
     }
     const dv_tile one = lean_channel(tile);
     for (size_t c = 0; c < tile->channels; c++) {
         dv_lean_record part = lean_channel_record(tile, record, c);
-        lean_decode_codes(&one, &part, NULL, &u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
+        lean_decode_codes(&one, &part, NULL, u, element_in(tile->type, dst, c * dv_tile_pixels(tile)));
     }
+}
+
+/* A norm makes 0 of all that is outside, sampled or not. */
+static void lean_decode(const dv_tile *tile, dv_random key, const dv_lean_record *record, const dv_lean_norm *norm,
+                        void *dst) {
+    unpacker u;
+    unpacker_begin(&u, tile, key, record->codes);
+    lean_decode_channels(tile, record, norm, &u, dst);
+    if (record->samples && !norm)
+        lean_decode_samples(tile, dv_lean_sample_key(key), record, dst);
 }
 
 /* ---- the mask alone ------------------------------------------------------------------------ */
