@@ -11,8 +11,8 @@
  *
  *     sample   at the end:  reaches | samples
  *
- *     128      [channels]: 8 bits, and of one pixel in 128 a code for each channel: what is outside there. It stands for
- *     0        all that is outside around it, which is so right on average. 0: neither
+ *     128      [channels]: 8 bits, and of one pixel in 128 a code for each channel: what is outside there. It stands
+ * for 0        all that is outside around it, which is so right on average. 0: neither
  *
  * Without a mask (mask=off) all states are levels. By itself the codec takes for inside what is positive; batch norm
  * says it by its own output (dv_lean_encode). */

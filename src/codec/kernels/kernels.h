@@ -94,8 +94,8 @@ typedef struct dv_lean_record {
     uint8_t *lows;     /* [blocks x channels]: the block's minimum above the channel's, in units, rounded down */
     uint8_t *spans;    /* [blocks x channels]: its range from there, in units, rounded up; both NULL: one block */
     uint8_t *codes;    /* a stream, in the order of the tile's elements in memory */
-    uint8_t *reaches;  /* [channels]: how far from their mean sampled elements outside are; NULL: there are no samples */
-    uint8_t *samples;  /* of each sampled pixel, whatever the layout is, a stream of a code for each channel */
+    uint8_t *reaches; /* [channels]: how far from their mean sampled elements outside are; NULL: there are no samples */
+    uint8_t *samples; /* of each sampled pixel, whatever the layout is, a stream of a code for each channel */
 } dv_lean_record;
 
 /* What a batch norm makes of decoded elements: (x - mean) * scale + bias by channel, and `addend` to that, laid out as
@@ -218,7 +218,8 @@ static inline uint32_t dv_lean_sample_code(float distance, float scale, float di
     return 1 + (uint32_t)(int32_t)(distance * scale + 1.0f + dither);
 }
 
-/* Where it lies, in reaches from the mean. The mean of the dither is half of what its last bit is worth below a half. */
+/* Where it lies, in reaches from the mean. The mean of the dither is half of what its last bit is worth below a half.
+ */
 static inline float dv_lean_sample_level(float code, float dither, bool subtractive) {
     return code - 2.0f + (subtractive ? 0.5f - 0x1p-17f - dither : 0.0f);
 }
