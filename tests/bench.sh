@@ -88,19 +88,31 @@ holds "$(value total_ratio 2) == $(value planned_bytes 1) / $(value planned_byte
 run memory --model resnet50 --batch 1048576
 prints '*none*not run*division*not run*'
 
+# What would be chosen for some bytes is one more method, another one for another batch, and keeps to them.
+run memory --model resnet20 --batch 32,64 --methods none --memory 70MB --json
+[[ $code == 0 && $(wc -l <<<"$output") == 4 && $(value method 1) == '"none"' && $(value method 4) == '"mixed:'* &&
+    $(value batch 4) == 64 ]] || complain "expected none and what is chosen, for both batches"
+sanitized || holds "$(value peak_bytes 2) <= 70000000 && $(value peak_bytes 4) <= 70000000"
+run gradient --model resnet20 --batch 16 --side 16 --data synthetic:side=16,train=64,test=16 --batches 2 --draws 2 --methods lean --memory 60MB --json
+[[ $code == 0 && $(value method 1) == '"lean"' && $(value method 2) == '"mixed:'* ]] || complain "expected the noise of both"
+run throughput --model resnet20 --batch 64 --memory 1000
+fails_like 2 '--memory: 1000: too little even to look at the network: *'
+run throughput --model resnet20 --batch 64 --memory 70MB,
+fails_like 2 "memory: '' is not what it takes: give *"
+
 # Published figures stand beside ours in both units, and nothing is run where a process may take nothing.
-run memory --model resnet50 --batch 64 --memory 0.001 --json
+run memory --model resnet50 --batch 64 --limit 0.001 --json
 prints "$(object none f32 false)
 $(object division f32 false)"
 [[ $(value published_gib 1) == 5.14 && $(value published_gib 2) == 0.49 ]] || complain "published: 5.14 and 0.49 GiB"
 holds "$(value activation_gib 2) == $(value activation_bytes 2) / 1073741824 && $(value activation_ratio 2) >= 10.5"
-run memory --model resnet50 --batch 64 --memory 0.001
+run memory --model resnet50 --batch 64 --limit 0.001
 prints "model * activations *GiB published *
 resnet50 *64  none *f32 *5.2 GB *4.8?? *5.14 * not run *
 resnet50 *64  division *f32 * 0.49 * not run *"
 
 # Every method in one call; none comes first, wherever it stands.
-run memory --model resnet20 --batch 2 --methods all,division:bits=4 --memory 0.001 --json
+run memory --model resnet20 --batch 2 --methods all,division:bits=4 --limit 0.001 --json
 [[ $code == 0 && $(value method 1) == '"none"' && $(wc -l <<<"$output") == $(($("$DV_PROGRAM" methods --json | wc -l) + 1)) ]] ||
     complain "expected a line for every method and one more"
 
@@ -125,7 +137,7 @@ resumes throughput images_per_second
 
 # A line from a plan alone is measured once memory allows it, and only then.
 for limit in 0.001 0.001 0 0; do
-    run memory --model resnet20 --batch 2 --methods none --memory "$limit" --out plans.jsonl --json
+    run memory --model resnet20 --batch 2 --methods none --limit "$limit" --out plans.jsonl --json
 done
 [[ $code == 0 && $(value measured 1) == true && $(grep -o '"measured": [a-z]*' plans.jsonl | tr -d '\n') == '"measured": false"measured": true' ]] ||
     complain "expected a line of a plan, and one of a measurement"
@@ -187,7 +199,7 @@ resnet20 *4  division *f32 * 1.000'
 # ---- the paper's evaluation ------------------------------------------------------------------
 
 # From plans alone, nothing is run: every method and batch, marked as not measured, beside what was published.
-run paper-memory --trial --memory 0.001 --out evaluation --json
+run paper-memory --trial --limit 0.001 --out evaluation --json
 [[ $code == 0 && $messages == 'paper-memory: 0 of '*' are in evaluation already; the rest takes about 0:00 hours'*'evaluation/report.html' ]] ||
     complain "expected an estimate and a page"
 lines=$(wc -l <evaluation/memory.jsonl)
@@ -198,7 +210,7 @@ done
 
 # A call that was killed goes on: the same lines, none twice, those that were there as they were.
 head -n 20 evaluation/memory.jsonl >kept && head -c -9 kept >evaluation/memory.jsonl
-run paper-memory --trial --memory 0.001 --out evaluation --json
+run paper-memory --trial --limit 0.001 --out evaluation --json
 [[ $code == 0 && $messages == 'paper-memory: 19 of '"$lines"' are in evaluation already;'* && $(wc -l <evaluation/memory.jsonl) == "$lines" &&
     $(sort -u evaluation/memory.jsonl | wc -l) == "$lines" && $(head -n 19 evaluation/memory.jsonl) == "$(head -n 19 kept)" ]] ||
     complain "expected what was missing, and no more"
@@ -219,7 +231,7 @@ else
 fi
 run paper-accuracy --estimate --recipes nowhere --out evaluation
 [[ $code == 1 && $messages == *'recipes are looked for in nowhere: give their folder with --recipes' ]] || complain "expected a word on recipes"
-run paper-memory --estimate --memory 0.001 --out estimated
+run paper-memory --estimate --limit 0.001 --out estimated
 [[ $code == 0 && ! -e estimated ]] || complain "an estimate leaves nothing behind"
 run paper-accuracy --trial --full --estimate --recipes "$DV_SOURCE_DIR/recipes" --out evaluation
 [[ $code == 0 && $messages == 'paper-accuracy: 0 of 21 are in evaluation already;'* ]] || complain "expected the published trainings"

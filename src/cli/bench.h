@@ -35,15 +35,16 @@ enum { BENCH_MOST_BATCH = 1 << 20 };
 
 /* ---- lists --------------------------------------------------------------------------------- */
 
-enum { BENCH_MOST_ITEMS = 16, BENCH_METHODS_BYTES = 8192 };
+enum { BENCH_MOST_ITEMS = 16, BENCH_METHODS_BYTES = 8192, BENCH_CHOSEN_BYTES = 1536 };
 
 /* Methods, separated by commas. "none,division:block=8,bits=4" is two of them: "bits=4" is no name of a method and
  * belongs to the one before it. "all" is every method there is, with its defaults. Others are compared with `none`: it
  * comes first, wherever it stands in the text. */
 typedef struct bench_methods {
     char text[BENCH_METHODS_BYTES];
-    const char *at[BENCH_MOST_ITEMS]; /* into text */
+    const char *at[BENCH_MOST_ITEMS]; /* into text, or what was chosen */
     int count;
+    char budgets[BENCH_METHODS_BYTES], chosen[BENCH_MOST_ITEMS][BENCH_CHOSEN_BYTES];
 } bench_methods;
 
 typedef struct bench_batches {
@@ -53,6 +54,22 @@ typedef struct bench_batches {
 /* Read what --methods and --batch say. Return CLI_CONTINUE, or an exit code after a message. */
 int bench_methods_read(bench_methods *methods, const char *text);
 int bench_batches_read(bench_batches *batches, const char *text);
+
+/* Images and weights that a choice is made with; NULL: made-up images, and the usual ones. Not owned. */
+typedef struct bench_images {
+    const char *data, *normalise, *init;
+} bench_images;
+
+/* Adds what 'division train' would choose for each budget of `memory`, a list with commas, or NULL: none. */
+int bench_methods_within(bench_methods *methods, const char *memory, const bench_network *network,
+                         const bench_images *images);
+
+/* Its line in a table of options. */
+#define BENCH_BUDGETS_OPTION(memory)                                                                                  \
+    {                                                                                                                 \
+        "memory", "BYTES[,BYTES...]", "measure what --memory chooses for training in so many bytes, too: 600MB, 50%", \
+            CLI_TEXT(memory)                                                                                          \
+    }
 
 /* Characters of the longest, and of the heading "method". */
 int bench_methods_width(const bench_methods *methods);

@@ -19,7 +19,8 @@
 
 typedef struct settings {
     bench_network network;
-    const char *data, *normalise, *init;
+    bench_images images;
+    const char *memory;
     int batches, draws, fixed, parameters, json;
     int width; /* of a method's column */
 } settings;
@@ -66,8 +67,8 @@ static dv_status model_make(model *m, const settings *s, const char *method, dv_
     dv_status status = bench_plan(&network, &m->graph, &m->plan, error);
     if (status == DV_OK)
         status = dv_run_new(m->plan, 1, &m->run, error);
-    if (status == DV_OK && s->init != NULL)
-        status = load_weights(s->init, m->run, error);
+    if (status == DV_OK && s->images.init != NULL)
+        status = load_weights(s->images.init, m->run, error);
     return status;
 }
 
@@ -182,7 +183,7 @@ static void print_row(const settings *s, const char *method, const char *paramet
     dv_json_to_file(&json, stdout);
     dv_json_object(&json, NULL);
     dv_json_text(&json, "model", s->network.model);
-    dv_json_text(&json, "data", s->data);
+    dv_json_text(&json, "data", s->images.data);
     dv_json_integer(&json, "batch", s->network.batch);
     dv_json_text(&json, "method", method);
     if (parameter != NULL)
@@ -278,7 +279,7 @@ static dv_status measure(const settings *s, const bench_methods *methods, dv_loa
 
 /* As many classes and as large as the data's, unless the call says otherwise. */
 static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, dv_error *error) {
-    dv_status status = dv_dataset_open(s->data, data, error);
+    dv_status status = dv_dataset_open(s->images.data, data, error);
     if (status != DV_OK)
         return status;
     dv_dataset_shape shape = dv_dataset_describe(*data);
@@ -293,7 +294,7 @@ static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, d
                                  .shuffle = 1,
                                  .drop_last = 1,
                                  .side = (size_t)s->network.side};
-    status = dv_image_normalisation_parse(s->normalise, &options.normalisation, error);
+    status = dv_image_normalisation_parse(s->images.normalise, &options.normalisation, error);
     if (status == DV_OK)
         status = dv_loader_new(*data, &options, loader, error);
     if (status == DV_OK && dv_loader_batches(*loader) < (size_t)s->batches)
@@ -304,8 +305,7 @@ static dv_status open_data(settings *s, dv_dataset **data, dv_loader **loader, d
 
 int cli_bench_gradient(int argc, char **argv) {
     settings s = {.network = {.model = "resnet20", .batch = 128, .keep_gradients = 1},
-                  .data = "synthetic",
-                  .normalise = "usual",
+                  .images = {.data = "synthetic", .normalise = "usual"},
                   .batches = 24,
                   .draws = 24};
     const char *method_text = "division,division:dither=subtractive,division:dither=subtractive,recompute=norms";
@@ -313,9 +313,10 @@ int cli_bench_gradient(int argc, char **argv) {
         BENCH_NETWORK_OPTIONS(&s.network),
         cli_integer_option("batch", NULL, &s.network.batch),
         {"methods", "LIST", "how values are kept: methods, with commas between them", CLI_TEXT(&method_text)},
-        {"data", "DATA", "the images: see 'division help train'", CLI_TEXT(&s.data)},
-        {"normalise", "HOW", "means and deviations of the images, M+M+M/D+D+D", CLI_TEXT(&s.normalise)},
-        {"init", "FILE", "weights; if not given, those that training begins with", CLI_TEXT(&s.init)},
+        BENCH_BUDGETS_OPTION(&s.memory),
+        {"data", "DATA", "the images: see 'division help train'", CLI_TEXT(&s.images.data)},
+        {"normalise", "HOW", "means and deviations of the images, M+M+M/D+D+D", CLI_TEXT(&s.images.normalise)},
+        {"init", "FILE", "weights; if not given, those that training begins with", CLI_TEXT(&s.images.init)},
         {"batches", "N", "batches whose exact gradients are compared", CLI_INTEGER(&s.batches, 2, 10000)},
         {"draws", "N", "gradients with each method, each of another batch", CLI_INTEGER(&s.draws, 2, 10000)},
         {"fixed", NULL, "take every draw of the first batch", CLI_FLAG(&s.fixed)},
@@ -334,10 +335,13 @@ int cli_bench_gradient(int argc, char **argv) {
             "about 0 without bias, a little below as often as above. Draws go through the batches by turns; with\n"
             "--fixed all are of the first batch, and a bias that differs from batch to batch does not average out.\n",
         .options = options};
-    bench_methods methods;
+    static bench_methods methods;
     int code = cli_parse(&usage, argc, argv, NULL);
     if (code == CLI_CONTINUE)
         code = bench_methods_read(&methods, method_text);
+    bench_use_threads(&s.network);
+    if (code == CLI_CONTINUE)
+        code = bench_methods_within(&methods, s.memory, &s.network, &s.images);
     if (code != CLI_CONTINUE)
         return code;
     dv_dataset *data = NULL;
@@ -345,7 +349,6 @@ int cli_bench_gradient(int argc, char **argv) {
     gradients g = {0};
     model exact = {0};
     dv_error error;
-    bench_use_threads(&s.network);
     s.width = bench_methods_width(&methods);
     dv_status status = open_data(&s, &data, &loader, &error);
     if (status == DV_OK)

@@ -169,7 +169,7 @@ int cli_bench_memory(int argc, char **argv) {
     const dv_option options[] = {
         BENCH_NETWORK_OPTIONS(&job.network),
         BENCH_SESSION_OPTIONS(&session, &lists),
-        BENCH_MEMORY_OPTION(&session),
+        BENCH_LIMIT_OPTION(&session),
         CLI_OPTIONS_END,
     };
     const cli_usage usage = {

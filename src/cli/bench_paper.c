@@ -261,7 +261,7 @@ int cli_bench_paper(int argc, char **argv) {
         {"full", NULL, "trainings of the published length, not of two cores' size", CLI_FLAG(&paper.full)},
         {"precision", "f32|bf16", "of trainings; if not given, the recipes'", CLI_TEXT(&paper.precision)},
         {"rounds", "N", "of throughput, over which the median is taken", CLI_INTEGER(&paper.rounds, 1, MOST_ROUNDS)},
-        BENCH_MEMORY_OPTION(&session),
+        BENCH_LIMIT_OPTION(&session),
         cli_integer_option("threads", NULL, &paper.threads),
         {"estimate", NULL, "say how long it takes, and end", CLI_FLAG(&paper.estimate)},
         {"trial", NULL, "tiny batches, images and trainings: a few minutes that show that everything works",

@@ -237,16 +237,28 @@ int bench_session_run(bench_session *session) {
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-int bench_lists_run(const bench_lists *lists, bench_session *session, const bench_job *job) {
-    bench_methods methods;
+/* The methods of each batch: what a budget chooses differs from one to the other. */
+static int add_batches(const bench_lists *lists, bench_session *session, const bench_job *job) {
+    static bench_methods methods[BENCH_MOST_ITEMS]; /* jobs point into them */
+    static const bench_images made_up;
     bench_batches batches;
     int code = bench_batches_read(&batches, lists->batches);
-    if (code == CLI_CONTINUE)
-        code = bench_methods_read(&methods, lists->methods);
-    if (code != CLI_CONTINUE)
-        return code;
+    for (int i = 0; i < batches.count && code == CLI_CONTINUE; i++) {
+        const bench_batches one = {.at = {batches.at[i]}, .count = 1};
+        bench_network network = job->network;
+        network.batch = batches.at[i];
+        code = bench_methods_read(&methods[i], lists->methods);
+        if (code == CLI_CONTINUE)
+            code = bench_methods_within(&methods[i], lists->memory, &network, &made_up);
+        if (code == CLI_CONTINUE)
+            code = bench_session_grid(session, job, &one, &methods[i]);
+    }
+    return code;
+}
+
+int bench_lists_run(const bench_lists *lists, bench_session *session, const bench_job *job) {
     bench_use_threads(&job->network);
-    code = bench_session_grid(session, job, &batches, &methods);
+    int code = add_batches(lists, session, job);
     if (code != CLI_CONTINUE)
         return code;
     code = bench_output_open(job->output, lists->out);

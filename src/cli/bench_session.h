@@ -71,7 +71,7 @@ struct bench_session {
     bench_job jobs[BENCH_MOST_JOBS];
     int count;
     int json, quiet;   /* lines as they are; neither lines nor rows */
-    double most;       /* GB that a process may take, 0 for what is available */
+    double most;       /* --limit: GB that a process may take, 0 for what is available */
     bench_worker base; /* of throughput: it goes on from job to job */
     bench_network base_network;
     int base_steps;
@@ -106,21 +106,22 @@ const char *bench_find_line_of(const bench_job *job, const bench_network *networ
 
 /* What `bench memory` and `bench throughput` read from the command line, beside the network. */
 typedef struct bench_lists {
-    const char *batches, *methods, *out;
+    const char *batches, *methods, *memory, *out;
 } bench_lists;
 
 #define BENCH_SESSION_OPTIONS(session, lists)                                                            \
     {"batch", "N[,N...]", "images per step", CLI_TEXT(&(lists)->batches)},                               \
         {"methods", "LIST", "how values are kept: methods, with commas between them; all for every one", \
          CLI_TEXT(&(lists)->methods)},                                                                   \
+        BENCH_BUDGETS_OPTION(&(lists)->memory),                                                          \
         {"out", "FILE", "add the lines to this file as well; what it has is not measured again",         \
          CLI_TEXT(&(lists)->out)},                                                                       \
     {                                                                                                    \
         "json", NULL, "print one JSON object per line", CLI_FLAG(&(session)->json)                       \
     }
 
-#define BENCH_MEMORY_OPTION(session) \
-    { "memory", "GB", "what a process may take, 0 for what is available", CLI_NUMBER(&(session)->most, 0, 1e6) }
+#define BENCH_LIMIT_OPTION(session) \
+    { "limit", "GB", "what a process may take, 0 for what is available", CLI_NUMBER(&(session)->most, 0, 1e6) }
 
 /* Measures all that the lists say. Exit codes. */
 int bench_lists_run(const bench_lists *lists, bench_session *session, const bench_job *job);
