@@ -3,6 +3,7 @@
  * norm's own backward, and the mask; and from both the output, which the norm recomputes. */
 #include "base/status.h"
 #include "codec/lean.h"
+#include "codec/map.h"
 #include "graph/plan.h"
 #include "graph/run.h"
 
@@ -74,12 +75,23 @@ static void keep_alone(dv_plan *plan, dv_value value) {
     dv_plan_keep(plan, value, &dv_keep_packed);
 }
 
+/* Samples take a bias away and put noise in its place, which is the larger the fewer of them a channel has in a batch:
+ * from so many on it is a small part of what the code itself has. */
+enum { LEAST_SAMPLES = 128 };
+
+static bool samples_suffice(const dv_codec *codec, const dv_map *map) {
+    size_t stretch = (size_t)codec->options[DV_LEAN_SAMPLE];
+    return stretch > 0 && map->images * ((dv_map_pixels(map) + stretch - 1) / stretch) >= LEAST_SAMPLES;
+}
+
 void dv_plan_keep_lean(dv_plan *plan, dv_value value) {
     int norm = dv_lean_has_mask(&plan->values[value].codec) ? dv_plan_gate(plan, value) : -1;
     if (norm < 0) {
         keep_alone(plan, value);
         return;
     }
+    if (!samples_suffice(&plan->values[value].codec, &plan->graph->values[value].map))
+        plan->values[value].codec.options[DV_LEAN_SAMPLE] = 0;
     plan->values[value].stored_by = norm;
     dv_plan_keep(plan, value, &dv_keep_lean);
     dv_plan_mask_in(plan, plan->graph->layers[norm].output, value);
