@@ -49,6 +49,7 @@ static const paper_row rows[] = {
     ACCURACY("resnet29_cifar10_short", "blpa", 1, "resnet29-blpa", -1),
     ACCURACY("resnet18_cifar10_short", "none", 2, "resnet18-none", -1),
     ACCURACY("resnet18_cifar10_short", RECOMPUTE, 2, "resnet18-recompute", -1),
+    ACCURACY("resnet18_cifar10_short", "lean", 2, "resnet18-lean", -1),
     ACCURACY("resnet18_cifar10", "none", 1, "resnet18-none", 1),
     ACCURACY("resnet18_cifar10", "division", 1, "resnet18-division", 1),
     ACCURACY("resnet18_cifar10", "actnn", 1, "resnet18-actnn", 1),
