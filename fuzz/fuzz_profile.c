@@ -23,7 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (dv_profile_parse("input", (const char *)data, size, network(), &profile, &error) != DV_OK)
         return 0;
     for (size_t i = 0; i < profile->value_count; i++)
-        REQUIRE(profile->direct[i] >= 0 && isfinite(profile->direct[i]) && isfinite(profile->through[i]));
+        for (int kind = 0; kind < DV_NOISE_KINDS; kind++)
+            REQUIRE(profile->noise[i].direct[kind] >= 0 && isfinite(profile->noise[i].direct[kind]) &&
+                    isfinite(profile->noise[i].through[kind]));
     dv_profile_free(profile);
     return 0;
 }

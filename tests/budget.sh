@@ -47,6 +47,9 @@ frontier() { sed 's/"memory_bytes": [0-9]*//g' <<<"$1"; } # what is resident dif
 [[ $(frontier "$output") == "$(frontier "$first")" ]] || complain "expected the curve of the same profile"
 run plan "${options[@]}" --frontier --model resnet29_preact --profile profile.json
 fails_like 1 'profile.json: byte *: a value of another network: not a profile of this network: *'
+sed 's/"code": [^,]*, //' profile.json >before.json # as a version of before would have it: a number less
+run plan "${options[@]}" --frontier --profile before.json
+fails_like 1 'before.json: byte *: a number is missing: not a profile of this network: remove the file, and it is made anew'
 head -c 300 profile.json >cut.json
 run plan "${options[@]}" --frontier --profile cut.json
 fails_like 1 'cut.json: byte *'

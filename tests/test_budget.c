@@ -1,6 +1,7 @@
 /* The choice for a memory budget: as good as the best of all choices there are, where these can be counted; never worse
  * with more memory; what a probe finds. */
 #include "budget/pool.h"
+#include "budget/probe.h"
 #include "check.h"
 
 #include <division/models.h>
@@ -14,10 +15,10 @@ enum { BATCH = 8, SIDE = 16, MOST = 64 };
 static const double MARGIN = 1.25;
 
 /* A network of few values: two convolutions with norms, and what follows. */
-static dv_graph *small_network(void) {
+static dv_graph *small_network(size_t batch) {
     const dv_convolution_options convolution = {.channels = 8, .window = dv_window_square(3, 1, 1), .groups = 1};
     dv_graph *g;
-    assert_ok(dv_graph_new(DV_F32, BATCH, &g, &error));
+    assert_ok(dv_graph_new(DV_F32, batch, &g, &error));
     dv_value x = dv_graph_input(g, 3, 2, (const size_t[]){SIDE, SIDE});
     x = dv_graph_convolution(g, "conv1", x, &convolution);
     x = dv_graph_relu(g, "relu1", dv_graph_batch_norm(g, "bn1", x));
@@ -30,6 +31,19 @@ static dv_graph *small_network(void) {
     return g;
 }
 
+/* Noise of one value: `more` times as much through others as directly; a little goes back. */
+static dv_value_noise made_up_noise(double direct, double more) {
+    static const double by_code[DV_NOISE_KINDS] = {
+        [DV_NOISE_CODE] = 1, [DV_NOISE_OUTSIDE] = 2, [DV_NOISE_LEAN] = 0.5, [DV_NOISE_FLOOR] = 0.02};
+    dv_value_noise noise;
+    for (int kind = 0; kind < DV_NOISE_KINDS; kind++) {
+        noise.direct[kind] = direct * by_code[kind];
+        noise.through[kind] = more * noise.direct[kind];
+        noise.back[kind] = 0.1 * noise.direct[kind];
+    }
+    return noise;
+}
+
 /* What is known of it, made up by `seed`. */
 static dv_profile *made_up(const dv_graph *graph, unsigned seed) {
     dv_profile *profile;
@@ -38,8 +52,7 @@ static dv_profile *made_up(const dv_graph *graph, unsigned seed) {
     profile->images_seconds = 1e-3;
     for (size_t i = 0; i < profile->value_count; i++) {
         seed = seed * 1103515245u + 12345u;
-        profile->direct[i] = 0.001 * (1 + (seed >> 16) % 50);
-        profile->through[i] = profile->direct[i] * (1 + (seed >> 24) % 4);
+        profile->noise[i] = made_up_noise(0.001 * (1 + (seed >> 16) % 50), (seed >> 24) % 4);
         profile->forward[i] = 5e-5;
     }
     for (size_t c = 0; dv_candidate_at(c); c++)
@@ -48,6 +61,7 @@ static dv_profile *made_up(const dv_graph *graph, unsigned seed) {
             profile->decode[c] = 0.8 * profile->encode[c];
         }
     profile->recompute = 1.2e-9;
+    profile->steady[DV_NOISE_CODE] = profile->steady[DV_NOISE_LEAN] = 0.5;
     return profile;
 }
 
@@ -90,7 +104,7 @@ static double best_of(const dv_pool *pool, size_t bytes, double noise, double se
 
 static void is_nearly_the_best_there_is(void **state) {
     (void)state;
-    dv_graph *graph = small_network();
+    dv_graph *graph = small_network(BATCH);
     dv_plan_options options = dv_plan_options_default();
     for (unsigned seed = 1; seed <= 3; seed++) {
         dv_profile *profile = made_up(graph, seed);
@@ -161,7 +175,7 @@ static void more_memory_is_never_worse(void **state) {
 
 static void tells_what_cannot_be(void **state) {
     (void)state;
-    dv_graph *graph = small_network();
+    dv_graph *graph = small_network(BATCH);
     dv_plan_options options = dv_plan_options_default();
     dv_budget_limits limits = {.noise = -1};
     dv_budget *budget;
@@ -191,20 +205,34 @@ static dv_status fill(void *context, size_t batch, dv_run *run, dv_error *error)
     return DV_OK;
 }
 
-/* All of a network's noise with 2 bits is about the sum of what was found of its values; nothing is left of weights
- * that moved, because none did. */
+/* Values of the small network, by their letters. */
+enum { IMAGES, CONV1, NORM1, CONV2, NORM2 };
+
+/* Noise stays where values are read: nothing is left of weights that moved, because none did. */
 static void a_probe_finds_noise_and_time(void **state) {
     (void)state;
-    dv_graph *graph = small_network();
+    dv_graph *graph = small_network(BATCH);
     dv_plan_options options = dv_plan_options_default();
     const dv_probe probe = {.batches = 4, .seed = 1, .fill = fill};
     dv_profile *profile;
     options.gradients = DV_GRADIENTS_TRANSIENT;
     assert_ok(dv_profile_new(graph, &options, &probe, 0, &profile, &error));
+    const dv_value_noise *noise = profile->noise;
     assert_int_equal(profile->images, BATCH);
     assert_true(profile->images_seconds > 0 && profile->recompute > 0);
-    assert_true(profile->direct[1] > 0 && profile->direct[2] > 0); /* conv1, bn1 */
-    assert_true(profile->through[1] > profile->direct[1]);
+    for (int kind = 0; kind < DV_NOISE_KINDS; kind++) {
+        if (kind != DV_NOISE_OUTSIDE) /* of outputs of norms alone */
+            assert_true(noise[CONV1].back[kind] > 0);
+        if (kind != DV_NOISE_FLOOR) /* of inputs of norms alone */
+            assert_true(noise[NORM1].direct[kind] > 0);
+        assert_true(noise[NORM1].through[kind] == 0 && noise[NORM1].back[kind] == 0);
+        assert_true(noise[IMAGES].through[kind] == 0 && noise[IMAGES].back[kind] == 0);
+    }
+    assert_true(noise[IMAGES].direct[DV_NOISE_CODE] > 0 && noise[CONV1].direct[DV_NOISE_CODE] > 0);
+    assert_true(noise[NORM1].direct[DV_NOISE_OUTSIDE] > 1.2 * noise[NORM1].direct[DV_NOISE_CODE]);
+    assert_true(noise[CONV1].through[DV_NOISE_CODE] > noise[CONV1].direct[DV_NOISE_CODE]);
+    assert_true(noise[CONV1].through[DV_NOISE_LEAN] > noise[CONV1].direct[DV_NOISE_LEAN]);
+    assert_true(noise[CONV1].through[DV_NOISE_FLOOR] == 0);
     for (size_t c = 0; dv_candidate_at(c); c++)
         assert_int_equal(dv_candidate_at(c)->codec != NULL, profile->decode[c] > 0);
     dv_profile_free(profile);
@@ -217,12 +245,93 @@ static void a_probe_finds_noise_and_time(void **state) {
     dv_graph_free(graph);
 }
 
+/* ---- predictions --------------------------------------------------------------------------------- */
+
+/* What a choice puts into the gradient: the squared distance to the exact one by the variance of batches, as the mean
+ * over all batches of a probe. */
+static double measured_noise(dv_graph *graph, const dv_plan_options *options, const dv_probe *probe, double unit,
+                             const char *method) {
+    dv_probe_run exact, packed;
+    double noise = 0;
+    assert_ok(dv_probe_begin(graph, options, "none", probe, 0, &exact, &error));
+    assert_ok(dv_probe_begin(graph, options, method, probe, 0, &packed, &error));
+    for (size_t b = 0; b < probe->batches; b++) {
+        assert_ok(dv_probe_step(&exact, probe, b, 100 + b, &error));
+        assert_ok(dv_probe_step(&packed, probe, b, 100 + b, &error));
+        noise += dv_probe_distance(&packed, exact.sample) / unit / (double)probe->batches;
+    }
+    dv_probe_end(&exact);
+    dv_probe_end(&packed);
+    return noise;
+}
+
+static double predicted_noise(const dv_profile *profile, dv_graph *graph, const dv_plan_options *options,
+                              const char *letters) {
+    dv_sites sites;
+    assert_ok(dv_probe_sites(graph, options, &sites, &error));
+    double noise = dv_predict_noise(profile, &sites, letters);
+    dv_sites_free(&sites);
+    return noise;
+}
+
+/* The choices that differ in what their noise is: by bits or levels, through what is recomputed or not, outside of a
+ * mask or not, of one value that a norm reads. */
+static const char *const choices[] = {"hlrlr-x-", "hbrbr-x-", "hlblb-x-", "xxbxb-x-", "xxlxl-x-", "xbxxx-x-",
+                                      "xxxbx-x-", "hwrwr-x-", "xnrmr-x-", "dxxdr-x-", "bxxxx-x-", "xmxma-x-"};
+
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+static const double FACTOR = 1.5;
+
+static void is_as_predicted(const dv_profile *profile, dv_graph *graph, const dv_plan_options *options,
+                            const dv_probe *probe, double unit, const char *letters) {
+    char method[MOST];
+    snprintf(method, sizeof method, "mixed:%s", letters);
+    double predicted = predicted_noise(profile, graph, options, letters);
+    double measured = measured_noise(graph, options, probe, unit, method);
+    if (!(predicted < FACTOR * measured && measured < FACTOR * predicted))
+        fail_msg("%s: predicted %g, measured %g", letters, predicted, measured);
+}
+
+/* With other random numbers than the probe's, and mostly of choices that it has not seen. */
+static void noise_is_as_predicted(void **state) {
+    (void)state;
+    dv_graph *graph = small_network(BATCH);
+    dv_plan_options options = dv_plan_options_default();
+    const dv_probe probe = {.batches = 8, .seed = 1, .fill = fill};
+    dv_profile *profile;
+    assert_ok(dv_profile_new(graph, &options, &probe, 0, &profile, &error));
+    for (size_t i = 0; i < CHOICES; i++)
+        is_as_predicted(profile, graph, &options, &probe, profile->unit, choices[i]);
+    dv_profile_free(profile);
+    dv_graph_free(graph);
+}
+
+/* Of a probe with few images, for a training with many. */
+static void noise_of_larger_batches_is_as_predicted(void **state) {
+    (void)state;
+    enum { LARGER = 4 * BATCH };
+    dv_graph *graph = small_network(BATCH), *larger = small_network(LARGER);
+    dv_plan_options options = dv_plan_options_default();
+    const dv_probe probe = {.batches = 8, .seed = 1, .fill = fill};
+    dv_profile *profile;
+    assert_ok(dv_profile_new(graph, &options, &probe, 0, &profile, &error));
+    assert_fails(dv_profile_add_larger(profile, graph, &options, &probe, 0, &error), DV_ERROR_ARGUMENT, "probe: ");
+    assert_fails(dv_profile_add_larger(profile, larger, &options, &probe, 1000, &error), DV_ERROR_MEMORY, "probe: ");
+    assert_true(profile->steady[DV_NOISE_CODE] == 1);
+    assert_ok(dv_profile_add_larger(profile, larger, &options, &probe, 0, &error));
+    for (size_t i = 0; i < CHOICES; i++)
+        is_as_predicted(profile, larger, &options, &probe, profile->unit * BATCH / LARGER, choices[i]);
+    dv_profile_free(profile);
+    dv_graph_free(larger);
+    dv_graph_free(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_nearly_the_best_there_is),
-        cmocka_unit_test(more_memory_is_never_worse),
-        cmocka_unit_test(tells_what_cannot_be),
-        cmocka_unit_test(a_probe_finds_noise_and_time),
+        cmocka_unit_test(is_nearly_the_best_there_is), cmocka_unit_test(more_memory_is_never_worse),
+        cmocka_unit_test(tells_what_cannot_be),        cmocka_unit_test(a_probe_finds_noise_and_time),
+        cmocka_unit_test(noise_is_as_predicted),       cmocka_unit_test(noise_of_larger_batches_is_as_predicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,6 +287,7 @@ static void training(void **state) {
     refuses(dv_profile_new(n.graph, &plan_options, NULL, 0, &profile, &error));
     refuses(dv_profile_new(n.graph, &plan_options, &probe, 0, NULL, &error));
     refuses(dv_profile_new(n.graph, &plan_options, &probe, 0, &profile, &error));
+    refuses(dv_profile_add_larger(NULL, n.graph, &plan_options, &probe, 0, &error));
     refuses(dv_profile_flat(NULL, &profile, &error));
     refuses(dv_profile_flat(n.graph, NULL, &error));
     refuses(dv_profile_write(NULL, n.graph, "profile.json", &error));

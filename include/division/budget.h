@@ -42,11 +42,17 @@ typedef struct dv_probe {
 typedef struct dv_profile dv_profile;
 
 /* Takes steps with the graph and looks at gradients and clocks. The graph may be one of fewer images than the training
- * has: noise by that of the batch does not depend on them, and time is in proportion. It is planned with `options`, but
+ * has: time is in proportion. It is planned with `options`, but
  * for the method; weights do not move. The plan's memory is mapped meanwhile: with `most` bytes or fewer it must do, 0
  * for any number. */
 DV_API dv_status dv_profile_new(dv_graph *graph, const dv_plan_options *options, const dv_probe *probe, size_t most,
                                 dv_profile **profile, dv_error *error);
+
+/* Looks at steps of a graph of more images, with what dv_profile_new has made: part of the noise is less in larger
+ * batches, by that of the batch; without this, as if it were not. DV_ERROR_MEMORY if `most` bytes do not do; then the
+ * profile is as it was. */
+DV_API dv_status dv_profile_add_larger(dv_profile *profile, dv_graph *graph, const dv_plan_options *options,
+                                       const dv_probe *probe, size_t most, dv_error *error);
 DV_API void dv_profile_free(dv_profile *profile);
 
 /* The profile of which nothing is known: no way of keeping values costs anything. For plans of the least memory. */

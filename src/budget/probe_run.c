@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_SAMPLED = 4096 };
 
@@ -99,21 +100,39 @@ dv_status dv_probe_step(dv_probe_run *run, const dv_probe *probe, size_t batch, 
     return dv_run_train(run->run, &(dv_step){.batch = draw, .update = draw}, &result, error);
 }
 
+static double distance_of(const dv_probe_run *run, const float *other, size_t layer, size_t parameter) {
+    size_t count = run->plan->graph->layers[layer].layer.parameters[parameter].count, kept = sampled(count);
+    size_t at = run->sample_at[layer * DV_LAYER_MAX_PARAMETERS + parameter];
+    double sum = 0;
+    for (size_t j = at; j < at + kept; j++) {
+        double distance = (double)run->sample[j] - (double)other[j];
+        sum += distance * distance;
+    }
+    return sum * (double)count / (double)dv_larger(kept, 1);
+}
+
+void dv_probe_distances(const dv_probe_run *run, const float *other, double scale, double *sums) {
+    const dv_graph *graph = run->plan->graph;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        for (size_t k = 0; k < graph->layers[i].layer.parameter_count; k++)
+            sums[i] += scale * distance_of(run, other, i, k);
+}
+
 double dv_probe_distance(const dv_probe_run *run, const float *other) {
     const dv_graph *graph = run->plan->graph;
     double sum = 0;
     for (size_t i = 0; i < graph->layer_count; i++)
-        for (size_t k = 0; k < graph->layers[i].layer.parameter_count; k++) {
-            size_t count = graph->layers[i].layer.parameters[k].count, kept = sampled(count);
-            size_t at = run->sample_at[i * DV_LAYER_MAX_PARAMETERS + k];
-            double here = 0;
-            for (size_t j = at; j < at + kept; j++) {
-                double distance = (double)run->sample[j] - (double)other[j];
-                here += distance * distance;
-            }
-            sum += here * (double)count / (double)dv_larger(kept, 1);
-        }
+        for (size_t k = 0; k < graph->layers[i].layer.parameter_count; k++)
+            sum += distance_of(run, other, i, k);
     return sum;
+}
+
+dv_status dv_probe_keep(const dv_probe_run *run, float **sample, dv_error *error) {
+    *sample = malloc((run->sample_count + 1) * sizeof **sample);
+    if (!*sample)
+        return dv_fail(error, DV_ERROR_MEMORY, "probe: no memory");
+    memcpy(*sample, run->sample, run->sample_count * sizeof **sample);
+    return DV_OK;
 }
 
 double dv_probe_seconds(const dv_probe_run *run, dv_operation_kind first, dv_operation_kind last) {

@@ -1,11 +1,13 @@
 /* A profile as a file, so that a network is probed once and planned often, here or for another machine:
  *
  *     {"images": 16, "images_seconds": 0.31, "update_seconds": 0.002, "recompute": 2.1e-10,
+ *      "steady_code": 0.4, "steady_outside": 1, "steady_lean": 0.3, "steady_floor": 0.2,
  *      "codecs": [{"codec": "division:block=8,bits=2", "encode": 3.1e-10, "decode": 2.4e-10}, ...],
- *      "values": [{"value": "images", "direct": 0.001, "through": 0.001, "forward": 0}, ...]}
+ *      "values": [{"value": "images", "code": 0.001, "code_through": 0, ..., "floor_back": 0, "forward": 0}, ...]}
  *
- * Seconds are of a step of `images` or of an element, noise is by the variance of the batch. Values are those of the
- * network, in its order: `forward` is the time of the layer that makes one. */
+ * Seconds are of a step of `images` or of an element, noise is by the variance of the batch: of each kind (profile.h),
+ * what a value's own readers make of it, what goes through values recomputed from it, and what goes back from norms.
+ * Values are those of the network, in its order: `forward` is the time of the layer that makes one. */
 #include "base/file.h"
 #include "base/json_read.h"
 #include "base/status.h"
@@ -18,17 +20,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 64 << 20, TEXT_BYTES = 256, MOST_NUMBERS = 3 };
+enum { MOST_BYTES = 64 << 20, TEXT_BYTES = 256, MOST_NUMBERS = 3 * DV_NOISE_KINDS + 1 };
 
 static const char *const codec_numbers[] = {"encode", "decode", NULL};
-static const char *const value_numbers[] = {"direct", "through", "forward", NULL};
+static const char *const value_numbers[] = {
+    "code",         "code_through", "code_back", "outside",       "outside_through", "outside_back", "lean",
+    "lean_through", "lean_back",    "floor",     "floor_through", "floor_back",      "forward",      NULL};
 
 static const struct {
     const char *name;
     size_t offset;
 } scalars[] = {{"images_seconds", offsetof(dv_profile, images_seconds)},
                {"update_seconds", offsetof(dv_profile, update_seconds)},
-               {"recompute", offsetof(dv_profile, recompute)}};
+               {"recompute", offsetof(dv_profile, recompute)},
+               {"steady_code", offsetof(dv_profile, steady[DV_NOISE_CODE])},
+               {"steady_outside", offsetof(dv_profile, steady[DV_NOISE_OUTSIDE])},
+               {"steady_lean", offsetof(dv_profile, steady[DV_NOISE_LEAN])},
+               {"steady_floor", offsetof(dv_profile, steady[DV_NOISE_FLOOR])}};
 
 enum { SCALARS = sizeof scalars / sizeof *scalars };
 
@@ -47,9 +55,13 @@ static void places_of_codec(dv_profile *profile, size_t index, double **places) 
 }
 
 static void places_of_value(dv_profile *profile, size_t index, double *none, double **places) {
-    places[0] = &profile->direct[index];
-    places[1] = &profile->through[index];
-    places[2] = index > 0 ? &profile->forward[index - 1] : none;
+    dv_value_noise *noise = &profile->noise[index];
+    for (int kind = 0; kind < DV_NOISE_KINDS; kind++) {
+        places[3 * kind] = &noise->direct[kind];
+        places[3 * kind + 1] = &noise->through[kind];
+        places[3 * kind + 2] = &noise->back[kind];
+    }
+    places[3 * DV_NOISE_KINDS] = index > 0 ? &profile->forward[index - 1] : none;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */

@@ -22,8 +22,7 @@ static void spill(dv_plan *plan, dv_value value) {
 }
 
 /* Subtractive dither has half the variance of the published one, with the same bytes. A code's letter is that of the
- * alphabet which its bits count to; lean codes have letters of their own,
- * and noise as measured on ResNet-20: ranges are those of blocks, not of channels. */
+ * alphabet which its bits count to; lean codes have letters of their own. */
 static const dv_candidate candidates[] = {
     {DV_EXACT, 0, "exact", &dv_keep_exact, .can = NULL},
     {DV_RECOMPUTED, 0, "recomputed", &dv_keep_recomputed, .can = can_recompute},
@@ -31,10 +30,10 @@ static const dv_candidate candidates[] = {
     {'d', 4, "4 bits", &dv_keep_packed, "division:bits=4,dither=subtractive", .can = is_map},
     {'b', 2, "2 bits", &dv_keep_packed, "division:bits=2,dither=subtractive", .can = is_map},
     {'a', 1, "1 bit", &dv_keep_packed, "division:bits=1,dither=subtractive", .can = is_map},
-    {'w', 8, "lean, 255 levels", &dv_keep_lean, "lean:levels=255", 0.0002, .can = is_map, .keep = dv_plan_keep_lean},
-    {'n', 4, "lean, 15 levels", &dv_keep_lean, "lean:levels=15", 0.046, .can = is_map, .keep = dv_plan_keep_lean},
-    {'m', 3, "lean, 7 levels", &dv_keep_lean, "lean:levels=7", 0.092, .can = is_map, .keep = dv_plan_keep_lean},
-    {'l', 2, "lean, 3 levels", &dv_keep_lean, "lean:levels=3", 0.55, .can = is_map, .keep = dv_plan_keep_lean},
+    {'w', 8, "lean, 255 levels", &dv_keep_lean, "lean:levels=255", 255, .can = is_map, .keep = dv_plan_keep_lean},
+    {'n', 4, "lean, 15 levels", &dv_keep_lean, "lean:levels=15", 15, .can = is_map, .keep = dv_plan_keep_lean},
+    {'m', 3, "lean, 7 levels", &dv_keep_lean, "lean:levels=7", 7, .can = is_map, .keep = dv_plan_keep_lean},
+    {'l', 2, "lean, 3 levels", &dv_keep_lean, "lean:levels=3", 3, .can = is_map, .keep = dv_plan_keep_lean},
     {DV_REPLAYED, 0, "replayed", &dv_keep_replayed, .can = dv_plan_can_replay},
     {DV_SPILLED, 0, "spilled", &dv_keep_spilled, .keep = spill},
 };

@@ -11,7 +11,7 @@ typedef struct dv_candidate {
     const char *name;        /* for people: "4 bits" */
     const dv_keeper *keeper; /* of the numbers */
     const char *codec;       /* that packs them; NULL: none does */
-    double noise;            /* by that of `division` with 2 bits, if it is not what bits say; 0: it is */
+    int levels;              /* of lean codes; 0: of others */
 
     /* Whether a value of this plan, whose readers are known, can be kept so. NULL: any can. */
     bool (*can)(const dv_plan *plan, dv_value value);

@@ -73,8 +73,17 @@ dv_status dv_options_memory(const dv_options *options, size_t *bytes, dv_error *
 
 /* ---- the probe --------------------------------------------------------------------------------- */
 
-/* Images of a probe: fewer of large ones. Statistics of a norm's batch want a few. */
-enum { LARGE_SIDE = 112, LARGE_IMAGES = 4, SMALL_IMAGES = 16, FEWEST_IMAGES = 2, PROBE_BATCHES = 12 };
+/* Images of a probe: fewer of large ones. Statistics of a norm's batch want a few. So many times as many are looked at
+ * once more. */
+enum {
+    LARGE_SIDE = 112,
+    LARGE_IMAGES = 4,
+    SMALL_IMAGES = 16,
+    FEWEST_IMAGES = 2,
+    MORE_IMAGES = 4,
+    PROBE_BATCHES = 12,
+    FEWEST_BATCHES = 2
+};
 
 /* Where a probe's images and weights come from. */
 typedef struct source {
@@ -115,6 +124,13 @@ static dv_status prepare(void *context, dv_run *run, dv_error *error) {
     return status;
 }
 
+/* What is done with a graph of so many images: a profile is made, or is given what a larger batch adds to it. */
+static dv_status take_steps(dv_graph *graph, const dv_plan_options *told, const dv_probe *probe, size_t most,
+                            dv_profile **profile, dv_error *error) {
+    return *profile ? dv_profile_add_larger(*profile, graph, told, probe, most, error)
+                    : dv_profile_new(graph, told, probe, most, profile, error);
+}
+
 static dv_status probe_with(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data,
                             size_t images, size_t most, dv_profile **profile, dv_error *error) {
     dv_options small = *options;
@@ -123,18 +139,38 @@ static dv_status probe_with(const dv_options *options, const dv_dataset_shape *n
     dv_graph *graph;
     dv_plan *plan;
     source from = {.options = options, .data = data};
-    size_t batches = dv_smaller(PROBE_BATCHES, dv_larger(dv_dataset_describe(data).images[DV_TRAIN] / images, 2));
+    size_t batches =
+        dv_smaller(PROBE_BATCHES, dv_larger(dv_dataset_describe(data).images[DV_TRAIN] / images, FEWEST_BATCHES));
     const dv_probe probe = {batches, options->seed, prepare, fill, &from};
     small.batch = images;
     (void)dv_options_set(&small, "method", "none", NULL);
     DV_TRY(dv_options_for_plan(&small, optimizer, &told, error));
     DV_TRY(dv_options_plan(&small, network, &graph, &plan, error));
     dv_plan_free(plan);
-    dv_status status = dv_profile_new(graph, &told, &probe, most, profile, error);
+    dv_status status = take_steps(graph, &told, &probe, most, profile, error);
     dv_graph_free(graph);
     dv_loader_free(from.loader);
     (void)malloc_trim(0); /* so that it is not counted as the program's */
     return status;
+}
+
+/* The same, in what this process may still take of `most` bytes; 0: any number. */
+static dv_status probe_within(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data,
+                              size_t images, size_t most, dv_profile **profile, dv_error *error) {
+    size_t resident = dv_system_memory_resident("");
+    size_t left = most == 0 ? 0 : most > resident ? most - resident : 1;
+    return probe_with(options, network, data, images, left, profile, error);
+}
+
+/* More images where they fit: as many as the training's, or a few times those of the probe. */
+static dv_status probe_larger(const dv_options *options, const dv_dataset_shape *network, const dv_dataset *data,
+                              size_t images, size_t most, dv_profile **profile, dv_error *error) {
+    size_t larger = dv_smaller(options->batch, images * MORE_IMAGES);
+    larger = dv_smaller(larger, dv_dataset_describe(data).images[DV_TRAIN] / FEWEST_BATCHES);
+    dv_status status = DV_ERROR_MEMORY;
+    for (; status == DV_ERROR_MEMORY && larger > images; larger /= 2)
+        status = probe_within(options, network, data, larger, most, profile, error);
+    return status == DV_ERROR_MEMORY ? DV_OK : status;
 }
 
 /* With fewer images where it does not fit. */
@@ -143,10 +179,11 @@ static dv_status probe(const dv_options *options, const dv_dataset_shape *networ
     size_t images = dv_smaller(options->batch, side >= LARGE_SIDE ? LARGE_IMAGES : SMALL_IMAGES);
     size_t fewest = dv_larger(dv_smaller(FEWEST_IMAGES, options->batch), 1);
     dv_status status = DV_ERROR_MEMORY;
+    *profile = NULL;
     for (; status == DV_ERROR_MEMORY && images >= fewest; images /= 2) {
-        size_t resident = dv_system_memory_resident("");
-        size_t left = most == 0 ? 0 : most > resident ? most - resident : 1;
-        status = probe_with(options, network, data, images, left, profile, error);
+        status = probe_within(options, network, data, images, most, profile, error);
+        if (status == DV_OK)
+            return probe_larger(options, network, data, images, most, profile, error);
     }
     return status;
 }
