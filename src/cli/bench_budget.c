@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include "cli.h"
+#include "live.h"
 
 #include <division/options.h>
 #include <string.h>
@@ -88,8 +89,10 @@ int bench_methods_within(bench_methods *methods, const char *memory, const bench
     if (code != CLI_CONTINUE || memory == NULL)
         return code;
     dv_status status = images->data != NULL ? dv_dataset_open(images->data, &data, &error) : DV_OK;
+    cli_live line = cli_live_choosing(0);
     if (status == DV_OK)
         status = choose_all(network, images, methods, first, data, &error);
+    cli_live_wipe(&line);
     dv_dataset_close(data);
     return status == DV_OK ? CLI_CONTINUE : cli_report(&error);
 }

@@ -104,6 +104,13 @@ void cli_live_draw(cli_live *line, const char *format, ...) {
     line->last = now();
 }
 
+cli_live cli_live_choosing(int quiet) {
+    cli_live line = cli_live_new(stderr, quiet);
+    if (line.live)
+        cli_live_draw(&line, "measuring what each way to keep values costs  a minute or two for a large network");
+    return line;
+}
+
 void cli_live_wipe(cli_live *line) {
     if (!line->drawn)
         return;

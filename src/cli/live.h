@@ -25,6 +25,10 @@ void cli_live_draw(cli_live *line, const char *format, ...) DV_PRINTF(2, 3);
 /* Takes it away, before something else is printed. */
 void cli_live_wipe(cli_live *line);
 
+/* A live line on stderr that says what a choice by --memory is about, and how long it takes; elsewhere nothing. For
+ * cli_live_wipe when it is made. */
+cli_live cli_live_choosing(int quiet);
+
 /* Prints a line that stays, in the place of the live one; nothing if that is quiet. On a terminal it is folded to the
  * width: between fields if it has some, else behind a comma, else between words. */
 void cli_live_print(cli_live *line, const char *format, ...) DV_PRINTF(2, 3);

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "cli.h"
+#include "live.h"
 #include "options.h"
 
 #include <division/tools/json.h>
@@ -28,8 +29,10 @@ int plan_choose(dv_options *options, int elsewhere, dv_chosen *chosen) {
     size_t memory;
     dv_status status = elsewhere ? DV_OK : dv_options_memory(options, &memory, &error);
     dv_dataset *data = open_data(options);
+    cli_live line = cli_live_choosing(0);
     if (status == DV_OK)
         status = dv_options_choose(options, data, chosen, &error);
+    cli_live_wipe(&line);
     dv_dataset_close(data);
     return status == DV_OK ? CLI_CONTINUE : cli_report(&error);
 }
@@ -137,7 +140,9 @@ int plan_frontier(const dv_options *options, int as_json) {
     size_t beside;
     dv_error error;
     dv_dataset *data = open_data(options);
+    cli_live line = cli_live_choosing(0);
     dv_status status = dv_options_budget(options, data, &budget, &beside, &error);
+    cli_live_wipe(&line);
     if (status == DV_OK) {
         if (as_json)
             curve_json(options, budget, beside, data);

@@ -115,7 +115,9 @@ static int prepare_and_train(const train_settings *chosen) {
     dv_training *training = NULL;
     dv_error error = {.status = DV_OK};
     cli_catch_interrupts("stopping after this step; a second Ctrl-C ends at once");
+    cli_live choosing = cli_live_choosing(chosen->options.memory[0] == '\0' || chosen->resume || chosen->quiet);
     dv_status status = dv_training_new(&chosen->options, chosen->out, mode_of(chosen), &callbacks, &training, &error);
+    cli_live_wipe(&choosing);
     int code =
         status == DV_OK ? (chosen->find_rate ? find_rate : train)(&s, training, &error) : train_report(chosen, &error);
     dv_training_free(training);
