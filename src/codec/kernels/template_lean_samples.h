@@ -28,12 +28,12 @@ LOOP void lean_farther(const float *restrict x, const float *restrict gate, cons
     }
 }
 
-/* Codes of a pixel's channels, in the topmost bits of fixed-point numbers. */
-ANY_NUMBER LOOP void lean_sample(dv_random key, size_t first, const float *restrict x, const float *restrict gate,
-                                 const float *restrict mean, const float *restrict scale, size_t count,
-                                 uint16_t *restrict fixed) {
+/* Codes of a pixel's channels, in the topmost bits of fixed-point numbers. What is inside may be beyond any reach. */
+LOOP void lean_sample(dv_random key, size_t first, const float *restrict x, const float *restrict gate,
+                      const float *restrict mean, const float *restrict scale, size_t count, uint16_t *restrict fixed) {
     for (size_t i = 0; i < count; i++) {
-        uint32_t code = dv_lean_sample_code(x[i] - mean[i], scale[i], dv_lean_sample_dither(key, first, i));
+        float distance = gate[i] > 0 ? 0.0f : x[i] - mean[i];
+        uint32_t code = dv_lean_sample_code(distance, scale[i], dv_lean_sample_dither(key, first, i));
         fixed[i] = gate[i] > 0 ? 0 : (uint16_t)(code << (16 - DV_LEAN_SAMPLE_BITS));
     }
 }
