@@ -176,10 +176,11 @@ static inline dv_random dv_lean_sample_key(dv_random key) {
     return dv_random_key(words, 2);
 }
 
-/* Stretches are as long as each other, but for a pixel. `key` is that of the samples, here and below. */
-static inline dv_lean_sample dv_lean_sample_at(const dv_tile *tile, dv_random key, size_t index) {
-    size_t pixels = dv_tile_pixels(tile), samples = dv_lean_samples(tile);
-    size_t first = pixels * index / samples, length = pixels * (index + 1) / samples - first;
+/* Stretches are as long as each other, but for a pixel. `samples` is how many there are, `key` theirs, here and below.
+ */
+static inline dv_lean_sample dv_lean_sample_at(const dv_tile *tile, dv_random key, size_t samples, size_t index) {
+    size_t pixels = dv_tile_pixels(tile), first = pixels * index / samples;
+    size_t length = pixels * (index + 1) / samples - first;
     return (dv_lean_sample){first + ((uint64_t)dv_random_word(key, (uint32_t)index) * length >> 32), length};
 }
 
@@ -188,8 +189,8 @@ static inline float dv_lean_sample_dither(dv_random key, size_t first, size_t ch
     return (float)(int32_t)(dv_random_word(key, (uint32_t)(first + channel)) >> 16) * 0x1p-16f;
 }
 
-static inline size_t dv_lean_sample_first(const dv_tile *tile, size_t index) {
-    return dv_lean_samples(tile) + index * tile->channels;
+static inline size_t dv_lean_sample_first(const dv_tile *tile, size_t samples, size_t index) {
+    return samples + index * tile->channels;
 }
 
 /* A reach is the power of two that is not below the farthest sample's distance, told by its exponent, whatever that is

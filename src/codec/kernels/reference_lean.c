@@ -102,17 +102,18 @@ static uint8_t *sample_row(const dv_tile *tile, const dv_lean_record *record, si
 
 static void encode_samples(const dv_tile *tile, dv_random key, const void *src, const void *gate,
                            const dv_lean_record *record) {
+    const size_t samples = dv_lean_samples(tile);
     for (size_t channel = 0; channel < tile->channels; channel++) {
         float farthest = 0;
-        for (size_t i = 0; i < dv_lean_samples(tile); i++) {
-            size_t pixel = dv_lean_sample_at(tile, key, i).pixel;
+        for (size_t i = 0; i < samples; i++) {
+            size_t pixel = dv_lean_sample_at(tile, key, samples, i).pixel;
             farthest = fmaxf(farthest, fabsf(distance_of(tile, record, src, gate, channel, pixel)));
         }
         record->reaches[channel] = dv_lean_reach(farthest);
-        for (size_t i = 0; i < dv_lean_samples(tile); i++) {
-            size_t pixel = dv_lean_sample_at(tile, key, i).pixel;
+        for (size_t i = 0; i < samples; i++) {
+            size_t pixel = dv_lean_sample_at(tile, key, samples, i).pixel;
             float distance = distance_of(tile, record, src, gate, channel, pixel);
-            float dither = dv_lean_sample_dither(key, dv_lean_sample_first(tile, i), channel);
+            float dither = dv_lean_sample_dither(key, dv_lean_sample_first(tile, samples, i), channel);
             uint32_t code = dv_lean_sample_code(distance, dv_lean_reach_scale(record->reaches[channel]), dither);
             dv_put_code(sample_row(tile, record, i), tile->channels, DV_LEAN_SAMPLE_BITS, channel,
                         is_inside(tile, gate, dv_element_index(tile, channel, pixel)) ? 0 : code);
@@ -121,11 +122,12 @@ static void encode_samples(const dv_tile *tile, dv_random key, const void *src, 
 }
 
 static void decode_samples(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
-    for (size_t i = 0; i < dv_lean_samples(tile); i++) {
-        dv_lean_sample sample = dv_lean_sample_at(tile, key, i);
+    const size_t samples = dv_lean_samples(tile);
+    for (size_t i = 0; i < samples; i++) {
+        dv_lean_sample sample = dv_lean_sample_at(tile, key, samples, i);
         for (size_t channel = 0; channel < tile->channels; channel++) {
             unsigned code = dv_get_code(sample_row(tile, record, i), tile->channels, DV_LEAN_SAMPLE_BITS, channel);
-            float dither = dv_lean_sample_dither(key, dv_lean_sample_first(tile, i), channel);
+            float dither = dv_lean_sample_dither(key, dv_lean_sample_first(tile, samples, i), channel);
             float level = dv_lean_sample_level((float)code, dither, tile->dither == DV_DITHER_SUBTRACTIVE);
             float weight = (float)sample.pixels * dv_lean_reach_length(record->reaches[channel]);
             float value = dv_bf16_to_f32(record->outside[channel]) + weight * level;

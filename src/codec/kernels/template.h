@@ -259,6 +259,8 @@ LOOP void pack_chunk(dv_random key, bool nearest, uint32_t chunk, const uint16_t
         pack_bytes(fixed, random.halves, bytes, 2, dst);
     else if (bits == 1)
         pack_bytes(fixed, random.halves, bytes, 1, dst);
+    else if (bits == 3 && count == DV_CHUNK)
+        pack_three(fixed, random.halves, DV_CHUNK, dst);
     else if (bits == 3)
         pack_three(fixed, random.halves, count, dst);
     else if (bits == 4)
@@ -303,6 +305,8 @@ LOOP void unpack_plain(const uint8_t *src, size_t count, int bits, float *levels
         unpack_bytes(src, bytes, 2, levels);
     else if (bits == 1)
         unpack_bytes(src, bytes, 1, levels);
+    else if (bits == 3 && count == DV_CHUNK)
+        unpack_three(src, DV_CHUNK, levels);
     else if (bits == 3)
         unpack_three(src, count, levels);
     else if (bits == 4)

@@ -53,9 +53,10 @@ static uint8_t *lean_sample_pack(uint16_t *fixed, size_t count, uint8_t *dst) {
 static void lean_choose_reaches(const dv_tile *tile, dv_random key, const void *src, const void *gate,
                                 const float *mean, const dv_lean_record *record) {
     float farthest[DV_RUN], values[DV_RUN], gates[DV_RUN];
-    memset(farthest, 0, sizeof farthest);
-    for (size_t i = 0; i < dv_lean_samples(tile); i++) {
-        size_t pixel = dv_lean_sample_at(tile, key, i).pixel;
+    const size_t samples = dv_lean_samples(tile);
+    memset(farthest, 0, tile->channels * sizeof *farthest);
+    for (size_t i = 0; i < samples; i++) {
+        size_t pixel = dv_lean_sample_at(tile, key, samples, i).pixel;
         lean_farther(lean_channels_of(tile, src, pixel, values), lean_channels_of(tile, gate, pixel, gates), mean,
                      tile->channels, farthest);
     }
@@ -67,14 +68,15 @@ static void lean_encode_samples(const dv_tile *tile, dv_random key, const void *
                                 const dv_lean_record *record) {
     float mean[DV_RUN], scale[DV_RUN], values[DV_RUN], gates[DV_RUN];
     uint16_t fixed[DV_RUN + DV_GROUP];
+    const size_t samples = dv_lean_samples(tile);
     uint8_t *dst = record->samples;
     bf16_to_f32(record->outside, tile->channels, mean);
     lean_choose_reaches(tile, key, src, gate, mean, record);
     for (size_t c = 0; c < tile->channels; c++)
         scale[c] = dv_lean_reach_scale(record->reaches[c]);
-    for (size_t i = 0; i < dv_lean_samples(tile); i++) {
-        size_t pixel = dv_lean_sample_at(tile, key, i).pixel;
-        lean_sample(key, dv_lean_sample_first(tile, i), lean_channels_of(tile, src, pixel, values),
+    for (size_t i = 0; i < samples; i++) {
+        size_t pixel = dv_lean_sample_at(tile, key, samples, i).pixel;
+        lean_sample(key, dv_lean_sample_first(tile, samples, i), lean_channels_of(tile, src, pixel, values),
                     lean_channels_of(tile, gate, pixel, gates), mean, scale, tile->channels, fixed);
         dst = lean_sample_pack(fixed, tile->channels, dst);
     }
@@ -103,13 +105,14 @@ static const uint8_t *lean_sample_unpack(const uint8_t *src, size_t count, float
 static void lean_decode_samples(const dv_tile *tile, dv_random key, const dv_lean_record *record, void *dst) {
     float mean[DV_RUN], reach[DV_RUN], values[DV_RUN], codes[DV_RUN + DV_GROUP], out[DV_RUN];
     const uint8_t *src = record->samples;
+    const size_t samples = dv_lean_samples(tile);
     bf16_to_f32(record->outside, tile->channels, mean);
     for (size_t c = 0; c < tile->channels; c++)
         reach[c] = dv_lean_reach_length(record->reaches[c]);
-    for (size_t i = 0; i < dv_lean_samples(tile); i++) {
-        dv_lean_sample sample = dv_lean_sample_at(tile, key, i);
+    for (size_t i = 0; i < samples; i++) {
+        dv_lean_sample sample = dv_lean_sample_at(tile, key, samples, i);
         src = lean_sample_unpack(src, tile->channels, codes);
-        lean_put(key, dv_lean_sample_first(tile, i), tile->dither == DV_DITHER_SUBTRACTIVE, codes, mean, reach,
+        lean_put(key, dv_lean_sample_first(tile, samples, i), tile->dither == DV_DITHER_SUBTRACTIVE, codes, mean, reach,
                  (float)sample.pixels, tile->channels, lean_channels_of(tile, dst, sample.pixel, values), out);
         lean_channels_to(tile, out, sample.pixel, dst);
     }
