@@ -83,12 +83,19 @@ static void bytes_are_few(void **state) {
                     cases[i].times * activations(cases[i].model, 224, "lean"));
 }
 
+/* A few images have too few samples of a map for a channel, unless every pixel is one. */
+static void samples_are_many_or_none(void **state) {
+    (void)state;
+    size_t without = activations("resnet20", 32, "lean:sample=0");
+    assert_int_equal(activations("resnet20", 32, "lean"), without);
+    assert_true(activations("resnet20", 32, "lean:sample=1") > without);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_code_for_norm_and_mask),
-        cmocka_unit_test(chains_end),
-        cmocka_unit_test(a_mask_lies_beside),
-        cmocka_unit_test(bytes_are_few),
+        cmocka_unit_test(one_code_for_norm_and_mask), cmocka_unit_test(chains_end),
+        cmocka_unit_test(a_mask_lies_beside),         cmocka_unit_test(bytes_are_few),
+        cmocka_unit_test(samples_are_many_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,8 @@ typedef struct dv_probe {
 typedef struct dv_profile dv_profile;
 
 /* Takes steps with the graph and looks at gradients and clocks. The graph may be one of fewer images than the training
- * has: time is in proportion. It is planned with `options`, but
- * for the method; weights do not move. The plan's memory is mapped meanwhile: with `most` bytes or fewer it must do, 0
- * for any number. */
+ * has: time is in proportion. It is planned with `options`, but for the method; weights do not move. The plan's memory
+ * is mapped meanwhile: with `most` bytes or fewer it must do, 0 for any number. */
 DV_API dv_status dv_profile_new(dv_graph *graph, const dv_plan_options *options, const dv_probe *probe, size_t most,
                                 dv_profile **profile, dv_error *error);
 

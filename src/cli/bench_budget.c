@@ -42,7 +42,7 @@ static dv_status choose(dv_options *options, dv_dataset *data, dv_error *error) 
     return status == DV_OK ? dv_options_choose(options, data, &chosen, error) : status;
 }
 
-/* What is chosen for each of `count` budgets -> methods->at, from the `first` on. */
+/* What is chosen for each of the budgets in methods->at, from the `first` on, in their place. */
 static dv_status choose_all(const bench_network *network, const bench_images *images, bench_methods *methods, int first,
                             dv_dataset *data, dv_error *error) {
     dv_status status = DV_OK;
@@ -55,8 +55,9 @@ static dv_status choose_all(const bench_network *network, const bench_images *im
         if (status == DV_OK)
             status = choose(&options, data, error);
         if (status == DV_OK && (size_t)snprintf(method, BENCH_CHOSEN_BYTES, "%s", options.method) >= BENCH_CHOSEN_BYTES)
-            status = cli_error(error, DV_ERROR_OPTION, "--memory: %s: what is chosen has more than %d characters",
-                               methods->at[i], BENCH_CHOSEN_BYTES - 1);
+            status = cli_error(error, DV_ERROR_OPTION,
+                               "--memory: %s: what is chosen has more than %d characters: leave it out", methods->at[i],
+                               BENCH_CHOSEN_BYTES - 1);
         methods->at[i] = method;
     }
     return status;
